@@ -1,0 +1,81 @@
+/* The summary of a run: the one list of keys that tables, JSON, TSV and the store share. Key names are stable. */
+#ifndef KVL_RESULTS_SUMMARY_H
+#define KVL_RESULTS_SUMMARY_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Where a decode GPU's time goes. Within a step: compute .. prefetch_wait add up to the step's duration exactly. Between steps: admission ..
+ * give_back add up to the gap. */
+enum kvl_stall {
+  KVL_STALL_COMPUTE,       /* the model's own layers */
+  KVL_STALL_BOOKKEEPING,   /* cost of the mode per step: index maintenance, metadata, launches */
+  KVL_STALL_RESOLVE,       /* look-up kernels */
+  KVL_STALL_FETCH,         /* demand misses: link service time */
+  KVL_STALL_LINK_WAIT,     /* demand misses: waiting behind other traffic on the link */
+  KVL_STALL_PREFETCH_WAIT, /* waiting for a bank copy in flight */
+  KVL_STALL_ADMISSION,     /* serialized admission work */
+  KVL_STALL_POPULATION,    /* population copies that hold up the batch */
+  KVL_STALL_REVOCATION,    /* unmapping pages, waiting for readers */
+  KVL_STALL_GIVE_BACK,     /* give-back copies that hold up the batch */
+  KVL_STALLS
+};
+enum { KVL_STALLS_IN_STEP = KVL_STALL_PREFETCH_WAIT + 1 };
+const char *kvl_stall_name(enum kvl_stall stall);
+
+/* Tiers as reported: scratch, tail, borrowed, bank, hot, host. Same order as enum kvl_tier. */
+enum { KVL_REPORT_TIERS = 6 };
+const char *kvl_tier_name(unsigned tier);
+
+struct kvl_percentiles {
+  double p50, p90, p95, p99;
+};
+
+enum kvl_run_status { KVL_RUN_RUNNING, KVL_RUN_COMPLETE, KVL_RUN_INTERRUPTED, KVL_RUN_FAILED };
+
+struct kvl_summary {
+  double output_throughput_tok_per_s;        /* output tokens / (last token - first submission): ramp and tail included */
+  double output_throughput_steady_tok_per_s; /* over the middle window in which no decode GPU waited for work (0: no such window) */
+  double goodput_req_per_s;                  /* requests per second that met every target; all of them when no target is set */
+  uint32_t decode_batch_p50, decode_batch_max; /* over decode steps of all decode GPUs */
+  double request_rate_tok_per_s_p10, request_rate_tok_per_s_p50; /* (output - 1) / (last - first token) */
+  struct kvl_percentiles ttft_s;             /* submission to first token off the decode GPU, wait for a decode slot included */
+  struct kvl_percentiles tpot_ms;            /* (e2e - ttft) / (output - 1) */
+  struct kvl_percentiles e2e_s;
+  struct kvl_percentiles step_ms;            /* duration of decode steps */
+  uint32_t sessions_per_decode_gpu_max;      /* most sessions that held a decode GPU's memory at once */
+  uint64_t selections_total;
+  uint64_t selections_by_tier[KVL_REPORT_TIERS];
+  uint64_t rows_fetched;                     /* distinct rows brought on demand */
+  uint64_t host_link_bytes;
+  double host_link_busy_share;               /* busy time of the host links / simulated time, mean over decode GPUs */
+  double stall_ms_by_cause[KVL_STALLS];
+  uint64_t pages_lent, pages_revoked, pages_given_back;
+  double prefix_hit_rate;                    /* cached prompt tokens / prompt tokens */
+  uint64_t requests_completed, requests_aborted;
+  uint64_t steps;
+  double simulated_s, wall_s;
+  double selections_per_wall_s;
+  uint64_t peak_memory_bytes;
+  uint64_t seed;
+};
+
+enum kvl_format { KVL_FORMAT_TABLE, KVL_FORMAT_JSON, KVL_FORMAT_TSV };
+
+/* One key of the summary, flattened: "ttft_s_p90", "selections_by_tier.hot". Drives every output and the store. */
+struct kvl_summary_key {
+  const char *name;
+  const char *unit; /* "" when a count */
+};
+uint32_t kvl_summary_key_count(void);
+const struct kvl_summary_key *kvl_summary_key_at(uint32_t index);
+double kvl_summary_value(const struct kvl_summary *summary, uint32_t index);
+int kvl_summary_is_integer(uint32_t index); /* printed without a fraction (uint64 counts stay exact up to 2^53) */
+int kvl_summary_is_measured(uint32_t index); /* wall_s, peak memory and the like: differ from run to run; left out of comparisons and golden files */
+
+/* Writes one run (JSON: an object with selections_by_tier and stall_ms_by_cause nested; TSV: key, value, unit rows; table: grouped for reading). */
+void kvl_summary_write(FILE *out, enum kvl_format format, const char *name, const struct kvl_summary *summary);
+/* Several runs side by side (table: one column a run; TSV: one row a run; JSON: an array). */
+void kvl_summary_write_many(FILE *out, enum kvl_format format, const char *const *names, const struct kvl_summary *const *summaries, uint32_t count);
+
+#endif

@@ -1,0 +1,15 @@
+/* Subcommands of kvloan. Each takes its own argv (argv[0] is the subcommand's name), prints data on stdout and talk on stderr, and returns the exit
+ * code: 0, 1 (it failed: one clear line on stderr), 2 (usage). */
+#ifndef KVL_SIM_CMD_H
+#define KVL_SIM_CMD_H
+
+int kvl_cmd_run(int argc, char **argv);
+int kvl_cmd_reproduce(int argc, char **argv);
+int kvl_cmd_scenario(int argc, char **argv);
+int kvl_cmd_trace(int argc, char **argv);
+int kvl_cmd_results(int argc, char **argv);
+
+/* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */
+int kvl_cmd_format(const char *subcommand, const char *word, int *format);
+
+#endif

@@ -1,0 +1,163 @@
+/* What the simulator knows about a model, a node and a scenario. Filled by the scenario parser (sim/scenario.c) from the JSON files
+ * in scenarios/; read by everybody else. Integer nanoseconds and bytes: no double reaches a decision. */
+#ifndef KVL_SIM_MODEL_H
+#define KVL_SIM_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/residency.h"
+#include "kernels/resolve.h"
+#include "traces/selection.h"
+
+enum { KVL_NAME_MAX = 96, KVL_PATH_CAP = 1024, KVL_LAYERS_MAX = 256 };
+
+/* One physical cache. Layers that always share a selection and are moved together are one cache of `layers` times the row. */
+struct kvl_model_cache {
+  char name[16];
+  uint32_t written_layer;    /* first layer that writes it */
+  uint32_t tokens_per_row;
+  uint32_t row_bytes;        /* of one row, all of `layers` included */
+  uint32_t index_key_bytes;  /* per row; stays in HBM */
+};
+
+struct kvl_model {
+  char name[KVL_NAME_MAX];
+  char source[256];
+  uint32_t layers;
+  uint32_t caches;
+  struct kvl_model_cache cache[KVL_CACHES_MAX];
+  struct kvl_selection_shape selection; /* points in order of layer; selection.caches == caches */
+  uint32_t readers[KVL_POINTS_MAX];     /* layers served by the addresses of a point */
+  uint64_t window_bytes;                /* sliding-window state of a request: fixed, in HBM */
+  uint32_t whole_bytes_per_token_q8;    /* caches that are read whole (C128 of V4), bytes a token times 256: fixed, in HBM, never lent */
+  uint64_t weights_bytes;               /* roofline: parameters read a step, per GPU; 0 when not known */
+  uint64_t active_flops_per_token;      /* roofline; 0 when not known */
+  uint32_t pool_layer, pool_blocks, pool_rows_per_block; /* candidate pool (prefetch); 0: none */
+};
+
+/* A piecewise-linear curve: y over x, x ascending. Outside: flat at the low end, last slope at the high end (and a flag says so). */
+enum { KVL_CURVE_MAX = 64 };
+struct kvl_curve {
+  uint32_t n;
+  uint64_t x[KVL_CURVE_MAX];
+  uint64_t y[KVL_CURVE_MAX];
+};
+
+/* Host link of one GPU, one direction: t = floor + max(bytes / bandwidth, rows / rate(range of the pool)). */
+struct kvl_link {
+  uint64_t gather_bytes_per_s;        /* small-row gathers */
+  uint64_t copy_bytes_per_s;          /* bulk copies (DMA) */
+  uint64_t gather_floor_ns;           /* constant of one gather inside a step */
+  uint64_t copy_floor_ns;
+  struct kvl_curve rows_per_s;        /* x: bytes of the pool the rows range over; y: rows per second */
+};
+
+struct kvl_hardware {
+  char name[KVL_NAME_MAX];
+  uint64_t hbm_bytes;
+  uint64_t hbm_bytes_per_s;
+  uint64_t flops_per_s;               /* dense, at the weights' precision; roofline */
+  struct kvl_link link;
+};
+
+enum kvl_compute_kind { KVL_COMPUTE_TABLE, KVL_COMPUTE_LAW, KVL_COMPUTE_ROOFLINE };
+
+/* Costs of a model on a node: a profile. Times of one decode GPU. */
+struct kvl_costs {
+  char name[KVL_NAME_MAX];
+  enum kvl_compute_kind compute;
+  struct kvl_curve step_ns_by_tokens; /* table: step time over verified tokens */
+  uint64_t law_fixed_ns, law_token_ns; /* law: fixed + tokens x token */
+  /* What the mode (fixed, adaptive) adds to every step: scale x (batch / 44)^exponent. */
+  uint64_t bookkeeping_ns_at_44;
+  uint32_t bookkeeping_exponent_permille;
+  uint64_t resolve_fixed_ns;          /* one look-up kernel inside the step graph */
+  uint64_t resolve_lane_ps;           /* and per selected row, picoseconds */
+  uint64_t admission_ns;              /* serialized work of an admission besides its copy, fixed and adaptive */
+  uint64_t resident_admission_ns;     /* the same in resident mode */
+  uint64_t revoke_page_ns;            /* unmapping one page */
+  uint64_t prefill_fixed_ns;          /* one prefill */
+  uint64_t prefill_token_ps;          /* per uncached token, picoseconds */
+  uint64_t prefill_cached_token_ps;   /* per cached token: bringing the prefix to the prefill GPU */
+  uint64_t transfer_bytes_per_s;      /* prefill GPU to decode node, per decode GPU */
+  uint64_t transfer_fixed_ns;         /* hand-over: from a free slot to the start of the transfer */
+};
+
+enum kvl_admission_copy { KVL_COPY_SERIAL, KVL_COPY_SIDE_STREAM, KVL_COPY_BOUNDED };
+enum kvl_workload_kind { KVL_WORK_CLOSED, KVL_WORK_POISSON, KVL_WORK_GAMMA, KVL_WORK_FILE };
+enum kvl_selection_kind { KVL_SELECT_NONE, KVL_SELECT_PRESET, KVL_SELECT_TRACE };
+
+struct kvl_scenario {
+  char name[KVL_NAME_MAX];
+  char file[KVL_PATH_CAP];            /* as given; relative file names in a scenario are relative to it */
+  struct kvl_model model;
+  struct kvl_hardware hardware;
+  struct kvl_costs costs;
+
+  struct {
+    uint32_t prefill_gpus, decode_gpus;
+    uint64_t kv_pool_bytes;           /* HBM for KV of one decode GPU */
+    uint64_t host_pool_bytes;         /* pinned host memory of the decode node, shared by its GPUs */
+    uint32_t sessions_per_gpu_max;    /* adaptive and fixed: most sessions a decode GPU takes, whatever fits; 0: no limit */
+  } node;
+
+  enum kvl_mode mode;
+  struct {
+    uint32_t hot_rows;                /* hot cache of one cache of one request */
+    uint32_t bank_rows;
+    uint32_t page_tokens;             /* a power of two */
+    uint32_t tail_tokens;
+    uint64_t give_back_bytes_max;     /* a gap */
+    uint64_t horizon_ns;
+    enum kvl_evict eviction;
+    enum kvl_revoke_order revoke_order;
+    enum kvl_give_order give_order;
+    enum kvl_admission_copy admission_copy;
+    uint64_t admission_chunk_bytes;   /* bounded: most population bytes a gap */
+  } policy;
+
+  struct {
+    enum kvl_workload_kind kind;
+    uint32_t concurrency;             /* closed; file of sessions: sessions active at once */
+    uint64_t requests;                /* 0: all of the file */
+    uint32_t input_tokens, cached_tokens, output_tokens; /* fixed-size workloads */
+    double rate_per_s, gamma_cv;      /* open loop */
+    char path[KVL_PATH_CAP];          /* file workloads, resolved against the scenario's folder */
+    char format[16];                  /* auto, mooncake, agent */
+    double time_scale;                /* file workloads: arrival times and think times are multiplied by it; 1 as recorded */
+    uint64_t prefix_store_bytes;      /* host-side prefix store; 0: none (cached_tokens rules fixed-size workloads) */
+  } workload;
+
+  struct {
+    enum kvl_selection_kind kind;
+    char preset[16];
+    char path[KVL_PATH_CAP];
+  } selection;
+
+  struct {
+    uint64_t simulated_ns_max;        /* 0: none */
+    uint32_t batch_max;               /* decode batch of one GPU; 0: none */
+    uint64_t ttft_target_ns, tpot_target_ns; /* goodput; 0: none */
+  } limits;
+  uint64_t seed;
+};
+
+/* Derived sizes of one request (all modes), used by the engine and by `scenario check`. */
+struct kvl_session_bytes {
+  uint64_t rows;          /* history that may leave HBM, through `tokens` */
+  uint64_t index;         /* index keys */
+  uint64_t whole;         /* caches read whole */
+  uint64_t window;
+  uint64_t maps;          /* page map, position-to-slot maps, stamps */
+  uint64_t hot, bank, tail, scratch;
+  uint64_t fixed;         /* sum of what stays in HBM in fixed and adaptive mode */
+  uint64_t resident;      /* rows + index + whole + window: what resident mode reserves */
+  uint64_t host;          /* pinned host bytes */
+};
+void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes);
+uint64_t kvl_page_bytes(const struct kvl_scenario *scenario); /* bytes of one frame: page_tokens of all caches' rows */
+
+uint64_t kvl_curve_at(const struct kvl_curve *curve, uint64_t x, bool *outside); /* `outside` may be NULL; set, never cleared */
+
+#endif

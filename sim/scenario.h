@@ -1,0 +1,33 @@
+/* Reading scenarios: JSON files, descriptors, --set overrides. One table of keys drives parsing, checking, docs and `scenario check`. */
+#ifndef KVL_SIM_SCENARIO_H
+#define KVL_SIM_SCENARIO_H
+
+#include <stdio.h>
+
+#include "backend/base/err.h"
+#include "results/summary.h"
+#include "sim/model.h"
+
+/* Reads `path`, applies `sets` ("path.to.key=value", values as JSON or bare words), reads the named descriptors (scenarios/models/NAME.json,
+ * scenarios/hardware/NAME.json, scenarios/costs/NAME.json: beside the scenario file, in its parent folder, or in the installed data folder), and
+ * checks everything: unknown keys, wrong types, impossible values, a capacity that cannot hold one session. One line of error with file, line, key,
+ * reason and the nearest valid choice; -EINVAL (or -ENOENT, -EIO). */
+struct kvl_scenario_doc; /* the scenario with the origin of every value, for printing */
+int kvl_scenario_load(struct kvl_scenario_doc **doc, const char *path, const char *const *sets, unsigned set_count, struct kvl_err *err);
+void kvl_scenario_free(struct kvl_scenario_doc *doc);
+const struct kvl_scenario *kvl_scenario_of(const struct kvl_scenario_doc *doc);
+
+/* Changes a loaded scenario and checks it again; as if --set had been given. */
+int kvl_scenario_set(struct kvl_scenario_doc *doc, const char *assignment, struct kvl_err *err);
+
+/* The whole resolved scenario (descriptors included, defaults filled in) as one line of canonical JSON; caller frees. Loading it again gives the
+ * same scenario: a stored run can be repeated from it. */
+char *kvl_scenario_json(const struct kvl_scenario_doc *doc);
+
+/* `kvloan scenario check`: bytes per session by part, sessions that fit in each mode and what binds, host bytes, where each number comes from. */
+int kvl_scenario_explain(FILE *out, enum kvl_format format, const struct kvl_scenario_doc *doc);
+
+/* Every key with type, unit, range, default and meaning, as Markdown. */
+void kvl_scenario_write_keys(FILE *out);
+
+#endif

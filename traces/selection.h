@@ -1,0 +1,54 @@
+/* Selections: which rows the indexer picks, step by step. One pull interface for generated and recorded selections.
+ *
+ * A source is shared and read-only after opening; a stream belongs to one active request and may be used by one thread at a time. The engine
+ * calls kvl_stream_step() once a decode step and then kvl_stream_rows() for each selection point in order of layer. */
+#ifndef KVL_TRACES_SELECTION_H
+#define KVL_TRACES_SELECTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backend/base/err.h"
+
+enum { KVL_CACHES_MAX = 128, KVL_POINTS_MAX = 128 };
+
+/* The part of a model that selections depend on. */
+struct kvl_selection_shape {
+  uint32_t caches;
+  uint32_t tokens_per_row[KVL_CACHES_MAX];
+  uint32_t points;                     /* selections a query makes, in order of layer */
+  struct kvl_selection_point {
+    uint16_t cache;                    /* which cache it selects from */
+    uint16_t layer;
+    uint32_t k;                        /* rows a query */
+  } point[KVL_POINTS_MAX];
+};
+
+struct kvl_selection_source;
+struct kvl_selection_stream;
+
+/* Generated selections: `preset` is hot-a, hot-b, cold-a or cold-b. Deterministic in (seed, session). -EINVAL names the nearest preset. */
+int kvl_source_open_preset(struct kvl_selection_source **source, const char *preset, const struct kvl_selection_shape *shape,
+                           uint64_t seed, struct kvl_err *err);
+
+/* Recorded selections from a trace file (traces/trace.h): a library of sessions; request `session` replays session (session mod n) of the library,
+ * starting at a step offset drawn from (seed, session), its rows shifted so that distance from the end of the history is kept. Errors name the
+ * file, the place and the reason; a trace of another shape is -EINVAL. */
+int kvl_source_open_trace(struct kvl_selection_source **source, const char *path, const struct kvl_selection_shape *shape,
+                          uint64_t seed, struct kvl_err *err);
+void kvl_source_close(struct kvl_selection_source *source); /* NULL is fine; close its streams first */
+
+/* A stream with room for requests of up to tokens_max tokens and queries_max queries a step; reused from request to request. NULL: no memory. */
+struct kvl_selection_stream *kvl_stream_create(const struct kvl_selection_source *source, uint32_t tokens_max, uint32_t queries_max);
+void kvl_stream_destroy(struct kvl_selection_stream *stream);
+
+/* Begins a request: `session` seeds it, `input_tokens` is its history before the first step. */
+void kvl_stream_start(struct kvl_selection_stream *stream, uint64_t session, uint32_t input_tokens);
+
+/* Begins a step of `queries` queries; `tokens` tokens are committed. Rows selected are below tokens / tokens_per_row of the cache. */
+void kvl_stream_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries);
+
+/* Selected rows of one query at one point, distinct; fewer than k when the history is shorter. The pointer is valid until the next step. */
+uint32_t kvl_stream_rows(struct kvl_selection_stream *stream, uint32_t point, uint32_t query, const int32_t **rows);
+
+#endif
