@@ -59,9 +59,16 @@ double kvl_summary_value(const struct kvl_summary *summary, uint32_t index);
 int kvl_summary_is_integer(uint32_t index); /* printed without a fraction (uint64 counts stay exact up to 2^53) */
 int kvl_summary_is_measured(uint32_t index); /* wall_s, peak memory and the like: differ from run to run; left out of comparisons and golden files */
 
-/* Writes one run (JSON: an object with selections_by_tier and stall_ms_by_cause nested; TSV: key, value, unit rows; table: grouped for reading). */
+enum { KVL_SUMMARY_TEXT_MAX = 40 };
+/* The value as JSON and TSV print it: counts exact, doubles as the shortest decimal that reads back the same (NaN, infinity: "null"). Returns `text`. */
+const char *kvl_summary_value_text(char text[KVL_SUMMARY_TEXT_MAX], const struct kvl_summary *summary, uint32_t index);
+/* For readers of stored summaries; the index must be of the right kind (kvl_summary_is_integer). 32-bit counts saturate. */
+void kvl_summary_set_number(struct kvl_summary *summary, uint32_t index, double value);
+void kvl_summary_set_count(struct kvl_summary *summary, uint32_t index, uint64_t value);
+
+/* Writes one run (JSON: an object with selections_by_tier and stall_ms_by_cause nested; TSV: key, value, unit rows; table: grouped for reading). `name` may be NULL. Output errors: ferror(out). */
 void kvl_summary_write(FILE *out, enum kvl_format format, const char *name, const struct kvl_summary *summary);
-/* Several runs side by side (table: one column a run; TSV: one row a run; JSON: an array). */
+/* Several runs side by side, times as milliseconds a step and tiers in % in the table (table: one column a run; TSV: one row a run; JSON: an array). */
 void kvl_summary_write_many(FILE *out, enum kvl_format format, const char *const *names, const struct kvl_summary *const *summaries, uint32_t count);
 
 #endif
