@@ -7,17 +7,15 @@
 
 const char *kvl_text_double(char text[KVL_TEXT_NUMBER_MAX], double value)
 {
-  if (!isfinite(value)) {
-    (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "null");
-    return text;
-  }
-  for (int digits = 15; digits <= 17; digits++) {
-    (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "%.*g", digits, value);
-    double back = strtod(text, NULL);
+  char number[KVL_TEXT_NUMBER_MAX] = "null";
+  for (int digits = 15; digits <= 17 && isfinite(value); digits++) {
+    (void)snprintf(number, sizeof number, "%.*g", digits, value);
+    double back = strtod(number, NULL);
     if (!(back < value) && !(back > value)) {
       break;
     }
   }
+  memcpy(text, number, sizeof number);
   return text;
 }
 
