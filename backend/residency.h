@@ -62,13 +62,16 @@ struct kvl_plan {
 
 struct kvl_resid; /* opaque; memory from the caller */
 
+/* Bytes for the state, 0 when the configuration is impossible (tokens_per_page 0, or a count above INT32_MAX). Memory is touched as
+ * requests use it: an idle batch slot costs address space only. */
 size_t kvl_resid_bytes(const struct kvl_resid_config *config);
 struct kvl_resid *kvl_resid_init(void *memory, const struct kvl_resid_config *config); /* memory aligned to 64 bytes */
 
-/* Admission (I4, I5). Reserves the fixed frames of `demand` for a free batch slot, revoking borrowed pages if need be: need = fixed frames +
- * growth_frames - free - already retiring. Nothing is half taken.
- * 0 and *request; -EAGAIN: not now (revocations may have been planned; try again at the next gap); -E2BIG: not even in an empty pool;
- * -EUSERS: no batch slot is free. */
+/* Admission (I4, I5). Reserves the fixed frames of `demand` for the lowest free batch slot, revoking borrowed pages if need be: need = fixed
+ * frames + growth_frames - free - already retiring, and nothing when even all loans would not make room. Nothing is half taken.
+ * 0 and *request; -EAGAIN: not now (revocations may have been planned; try again at the next gap, and until then let give-back keep what
+ * this admission waits for, or the same pages travel twice); -E2BIG: not even in an empty pool, or more than pages_max pages;
+ * -EUSERS: no batch slot is free; -EINVAL: input_tokens > max_tokens. */
 int kvl_resid_admit(struct kvl_resid *resid, const struct kvl_demand *demand, uint32_t growth_frames, struct kvl_plan *plan, kvl_request *request);
 
 /* The request's history is complete on the host (I2): its whole pages may be lent. Lends as many as free frames allow beyond `keep_free`,
@@ -76,14 +79,14 @@ int kvl_resid_admit(struct kvl_resid *resid, const struct kvl_demand *demand, ui
 int kvl_resid_populate(struct kvl_resid *resid, kvl_request request, uint32_t keep_free, struct kvl_plan *plan);
 
 /* Give-back (I6) of free frames beyond `keep_free`, at most give_back_pages_max: one page to each request in turn, lowest id first, newest missing
- * page first (or the configured order). Only requests whose population is over take part. */
+ * page first (or the configured order). Only requests whose population is over (all its copies done) take part. O(1) when there is nothing to do. */
 int kvl_resid_give_back(struct kvl_resid *resid, uint32_t keep_free, struct kvl_plan *plan);
 
 /* Frees room for growth (I5): revokes until free + retiring >= frames, or nothing is left to revoke. */
 int kvl_resid_make_room(struct kvl_resid *resid, uint32_t frames, struct kvl_plan *plan);
 
-/* Tokens [0, tokens) of the request are committed and their host copies complete. Pages completed by this are lent when a frame is free
- * (KVL_MOVE_KEEP; adaptive mode), else they live on the host only. */
+/* Tokens [0, tokens) of the request are committed and their host copies complete; at most its max_tokens. Pages completed by this are lent, newest
+ * first, while a frame is free (KVL_MOVE_KEEP; adaptive mode), else they live on the host only. Before kvl_resid_populate nothing is lent. */
 int kvl_resid_host_complete(struct kvl_resid *resid, kvl_request request, uint32_t tokens, struct kvl_plan *plan);
 
 /* The copy of a POPULATE, GIVE or KEEP move is complete: the page enters the page map (or, when it was revoked meanwhile, its frame is released). */
@@ -94,13 +97,14 @@ void kvl_resid_step_begun(struct kvl_resid *resid, uint64_t step);
 void kvl_resid_step_done(struct kvl_resid *resid, uint64_t step);
 
 /* The request ends, is aborted or pre-empted, in any state (I8): everything it owns is released exactly once; frames with a copy in flight or a
- * reader retire first. The id is free for reuse at once. */
+ * reader retire first. The id is free for reuse at once. A transfer into the reserved frames (index keys) is not known here: end after it. */
 void kvl_resid_end(struct kvl_resid *resid, kvl_request request);
 
 /* Access counts for the *_SELECTED orders: the page was selected `lanes` more times. No effect on the other orders. */
 void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page page, uint32_t lanes);
 
-/* The page map of a request: frame or -1 by page; valid until the request ends. *whole: every whole page complete on the host is mapped. */
+/* The page map of a request: frame or -1 by page, `*pages` entries; valid until the request ends. *whole: every whole page complete on the host
+ * is mapped. Resident mode has no pages (0, whole): all history is in the reserved frames. */
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole);
 
 struct kvl_resid_usage {
@@ -111,7 +115,28 @@ struct kvl_resid_usage {
 void kvl_resid_usage(const struct kvl_resid *resid, struct kvl_resid_usage *usage);
 uint32_t kvl_resid_held(const struct kvl_resid *resid, kvl_request request); /* pages held now, arriving included */
 
-/* O(n) check of all invariants; 0, or a negative number naming the one that failed (text in kvl_resid_verify_text). */
+/* What kvl_resid_verify found; it returns the number negated. */
+enum kvl_resid_fault {
+  KVL_FAULT_SUM = 1,     /* I1: the states do not add up to the pool */
+  KVL_FAULT_FREE_SET,    /* I1: the free set contradicts its count or its own summary */
+  KVL_FAULT_TWO_OWNERS,  /* I1: a frame belongs to two */
+  KVL_FAULT_NO_OWNER,    /* I1: a frame is neither free nor anybody's */
+  KVL_FAULT_EARLY_LOAN,  /* I2: a page is lent that is not complete on the host */
+  KVL_FAULT_HOST_TOKENS, /* I2, I10: the whole pages are not those of the tokens on the host, or there are more than was admitted */
+  KVL_FAULT_RETIRING,    /* I3: a frame retires for a step that is done or has not begun, or for a copy that is done */
+  KVL_FAULT_RESERVED,    /* I4: a request's reserved frames are not what its admission counted */
+  KVL_FAULT_LOAN,        /* page and frame disagree about the loan */
+  KVL_FAULT_MAP,         /* the map shows a page whose bytes are not there, or hides one */
+  KVL_FAULT_PAGE_SETS,   /* held and missing are not the complete pages in two parts */
+  KVL_FAULT_COUNTS,      /* a request's counters contradict its pages */
+  KVL_FAULT_GIVE_BACK,   /* I6, I9: a request would be forgotten by give-back or revocation */
+  KVL_FAULT_ENDED,       /* I8: an ended request owns something */
+  KVL_FAULT_SLOTS,       /* the batch slots in use are not counted right */
+  KVL_FAULT_MODE,        /* a page is lent in a mode without loans */
+  KVL_FAULT_RANK         /* a cached choice by access count is out of date */
+};
+
+/* O(n) check of all invariants; 0, or a negated enum kvl_resid_fault (text in kvl_resid_verify_text, for either sign). */
 int kvl_resid_verify(const struct kvl_resid *resid);
 const char *kvl_resid_verify_text(int code);
 

@@ -1,0 +1,194 @@
+#include "backend/bytes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/base/rng.h"
+#include "kernels/resolve_ref.h"
+
+struct bytes_slot {
+  uint64_t session;
+  unsigned char *host[KVL_REFDEV_CACHES]; /* complete history, row by row */
+  uint64_t checked, mismatches;           /* one thread at a time works on a slot */
+};
+
+struct kvl_bytes {
+  struct kvl_refdev *dev;
+  const struct kvl_refdev_config *config;
+  unsigned char *arena;
+  uint64_t arena_bytes;
+  uint64_t frame_offset[KVL_REFDEV_CACHES]; /* of a cache's rows within a frame */
+  uint32_t host_rows[KVL_REFDEV_CACHES];
+  uint32_t row_bytes_max;
+  struct bytes_slot *slot;
+};
+
+/* Row content: 8-byte words, each a hash of what it belongs to; the last word is cut when rows are no multiple of eight. */
+static void pattern(unsigned char *out, uint32_t bytes, uint64_t session, uint32_t cache, kvl_row row)
+{
+  uint64_t x = kvl_rng_mix(session ^ kvl_rng_mix((uint64_t)cache << 32 | (uint32_t)row));
+  for (uint32_t at = 0; at < bytes; at += 8) {
+    x = x * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
+    memcpy(out + at, &x, bytes - at < 8 ? bytes - at : 8);
+  }
+}
+
+static unsigned char *at_addr(struct kvl_bytes *b, uint32_t cache, kvl_addr addr)
+{
+  return b->arena + (uint64_t)addr * b->config->cache[cache].row_bytes;
+}
+
+static unsigned char *host_row(struct kvl_bytes *b, kvl_request slot, uint32_t cache, kvl_row row)
+{
+  return b->slot[slot].host[cache] + (uint64_t)row * b->config->cache[cache].row_bytes;
+}
+
+int kvl_bytes_create(struct kvl_bytes **out, struct kvl_refdev *dev, uint32_t tokens_max, struct kvl_err *err)
+{
+  const struct kvl_refdev_config *config = kvl_refdev_config_of(dev);
+  struct kvl_bytes *b = calloc(1, sizeof *b);
+  if (b == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory for the host plane");
+  }
+  b->dev = dev;
+  b->config = config;
+  b->arena_bytes = kvl_refdev_arena_bytes(dev);
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < config->caches; i++) {
+    b->frame_offset[i] = at;
+    at += (uint64_t)(config->page_tokens / config->cache[i].tokens_per_row) * config->cache[i].row_bytes;
+    b->host_rows[i] = tokens_max / config->cache[i].tokens_per_row + 1;
+    b->row_bytes_max = config->cache[i].row_bytes > b->row_bytes_max ? config->cache[i].row_bytes : b->row_bytes_max;
+  }
+  b->slot = calloc(config->slots, sizeof *b->slot);
+  b->arena = malloc(b->arena_bytes);
+  if (b->slot == NULL || b->arena == NULL) {
+    kvl_bytes_destroy(b);
+    return kvl_err_set(err, -ENOMEM, "the host plane wants %llu bytes for its HBM arena: try a smaller node.kv_pool_bytes",
+                       (unsigned long long)b->arena_bytes);
+  }
+  memset(b->arena, 0xa5, b->arena_bytes); /* nothing that was never written can pass for a row */
+  *out = b;
+  return 0;
+}
+
+void kvl_bytes_destroy(struct kvl_bytes *b)
+{
+  if (b == NULL) {
+    return;
+  }
+  for (uint32_t s = 0; b->slot != NULL && s < b->config->slots; s++) {
+    for (uint32_t i = 0; i < b->config->caches; i++) {
+      free(b->slot[s].host[i]);
+    }
+  }
+  free(b->slot);
+  free(b->arena);
+  free(b);
+}
+
+/* The tail's copy of a row, if the tail has it. */
+static unsigned char *tail_row(struct kvl_bytes *b, kvl_request slot, uint32_t cache, kvl_row row)
+{
+  kvl_addr addr = kvl_refdev_tail_addr(b->dev, slot, cache, row);
+  return addr == KVL_NONE ? NULL : at_addr(b, cache, addr);
+}
+
+int kvl_bytes_open(struct kvl_bytes *b, kvl_request slot, uint64_t session, uint32_t tokens, struct kvl_err *err)
+{
+  struct bytes_slot *s = &b->slot[slot];
+  s->session = session;
+  for (uint32_t i = 0; i < b->config->caches; i++) {
+    uint32_t row_bytes = b->config->cache[i].row_bytes;
+    if (s->host[i] == NULL) {
+      s->host[i] = malloc((uint64_t)b->host_rows[i] * row_bytes);
+      if (s->host[i] == NULL) {
+        return kvl_err_set(err, -ENOMEM, "the host plane wants %llu bytes of host pool for batch slot %u: try shorter inputs",
+                           (unsigned long long)b->host_rows[i] * row_bytes, slot);
+      }
+    }
+    memset(s->host[i], 0x5a, (uint64_t)b->host_rows[i] * row_bytes);
+    kvl_row rows = (kvl_row)(tokens / b->config->cache[i].tokens_per_row);
+    for (kvl_row row = 0; row < rows; row++) {
+      pattern(host_row(b, slot, i, row), row_bytes, session, i, row);
+      unsigned char *tail = tail_row(b, slot, i, row);
+      if (tail != NULL) {
+        memcpy(tail, host_row(b, slot, i, row), row_bytes);
+      }
+    }
+  }
+  return 0;
+}
+
+void kvl_bytes_close(struct kvl_bytes *b, kvl_request slot)
+{
+  for (uint32_t i = 0; i < b->config->caches; i++) { /* a row used after its request ended is a mismatch, not a lucky hit */
+    memset(b->slot[slot].host[i], 0x5a, (uint64_t)b->host_rows[i] * b->config->cache[i].row_bytes);
+  }
+}
+
+void kvl_bytes_fetch(struct kvl_bytes *b, kvl_request slot, uint32_t point, const struct kvl_fetch *fetches, uint32_t count)
+{
+  uint32_t cache = b->config->point[point].cache;
+  for (uint32_t i = 0; i < count; i++) {
+    memcpy(at_addr(b, cache, fetches[i].to), host_row(b, slot, cache, fetches[i].row), b->config->cache[cache].row_bytes);
+  }
+}
+
+void kvl_bytes_pages(struct kvl_bytes *b, const struct kvl_move *moves, uint32_t count)
+{
+  for (uint32_t m = 0; m < count; m++) {
+    for (uint32_t i = 0; i < b->config->caches; i++) {
+      uint32_t row_bytes = b->config->cache[i].row_bytes;
+      uint32_t rows = b->config->page_tokens / b->config->cache[i].tokens_per_row;
+      unsigned char *to = b->arena + (uint64_t)moves[m].frame * b->config->page_bytes + b->frame_offset[i];
+      kvl_row first = (kvl_row)((uint32_t)moves[m].page * rows);
+      for (uint32_t k = 0; k < rows; k++) {
+        kvl_row row = first + (kvl_row)k;
+        const unsigned char *tail = moves[m].kind == KVL_MOVE_KEEP ? tail_row(b, moves[m].request, i, row) : NULL;
+        memcpy(to + (uint64_t)k * row_bytes, tail != NULL ? tail : host_row(b, moves[m].request, i, row), row_bytes);
+      }
+    }
+  }
+}
+
+void kvl_bytes_commit(struct kvl_bytes *b, kvl_request slot, uint32_t tokens)
+{
+  for (uint32_t i = 0; i < b->config->caches; i++) {
+    uint32_t tpr = b->config->cache[i].tokens_per_row, row_bytes = b->config->cache[i].row_bytes;
+    if ((tokens + 1) / tpr > tokens / tpr) {
+      kvl_row row = (kvl_row)(tokens / tpr);
+      unsigned char *tail = tail_row(b, slot, i, row);
+      if (tail != NULL) {
+        pattern(tail, row_bytes, b->slot[slot].session, i, row);
+        memcpy(host_row(b, slot, i, row), tail, row_bytes); /* the write-back */
+      }
+    }
+  }
+}
+
+void kvl_bytes_check(struct kvl_bytes *b, kvl_request slot, uint32_t point, const int32_t *rows, const kvl_addr *addresses, uint32_t lanes)
+{
+  uint32_t cache = b->config->point[point].cache, row_bytes = b->config->cache[cache].row_bytes;
+  struct bytes_slot *s = &b->slot[slot];
+  unsigned char want[4096];
+  for (uint32_t i = 0; i < lanes; i++) {
+    bool same = (rows[i] == KVL_NONE) == (addresses[i] == KVL_NONE);
+    if (same && addresses[i] != KVL_NONE) {
+      uint32_t bytes = row_bytes < sizeof want ? row_bytes : (uint32_t)sizeof want;
+      pattern(want, bytes, s->session, cache, rows[i]);
+      same = (uint64_t)addresses[i] * row_bytes + row_bytes <= b->arena_bytes && memcmp(at_addr(b, cache, addresses[i]), want, bytes) == 0;
+    }
+    s->checked++;
+    s->mismatches += !same;
+  }
+}
+
+void kvl_bytes_checked(const struct kvl_bytes *b, uint64_t *rows, uint64_t *mismatches)
+{
+  for (uint32_t s = 0; s < b->config->slots; s++) {
+    *rows += b->slot[s].checked;
+    *mismatches += b->slot[s].mismatches;
+  }
+}

@@ -1,0 +1,31 @@
+/* Real bytes for the host plane: a host pool, an HBM arena (both in ordinary memory), and a pattern that says what every row must hold.
+ *
+ * The content of a row is a function of (session, cache, row), so a byte read through an address tells whether placement went wrong: a stale row, a
+ * row of another session, a place overwritten too early. */
+#ifndef KVL_BACKEND_BYTES_H
+#define KVL_BACKEND_BYTES_H
+
+#include <stdint.h>
+
+#include "backend/base/err.h"
+#include "backend/refdev.h"
+
+struct kvl_bytes;
+
+/* tokens_max: longest request. -ENOMEM says how much was asked for. */
+int kvl_bytes_create(struct kvl_bytes **bytes, struct kvl_refdev *dev, uint32_t tokens_max, struct kvl_err *err);
+void kvl_bytes_destroy(struct kvl_bytes *bytes);
+
+/* The session's history of `tokens` tokens appears on the host, its open page's rows in the tail (open the slot in the device first). */
+int kvl_bytes_open(struct kvl_bytes *bytes, kvl_request slot, uint64_t session, uint32_t tokens, struct kvl_err *err);
+void kvl_bytes_close(struct kvl_bytes *bytes, kvl_request slot);
+
+void kvl_bytes_fetch(struct kvl_bytes *bytes, kvl_request slot, uint32_t point, const struct kvl_fetch *fetches, uint32_t count);
+void kvl_bytes_pages(struct kvl_bytes *bytes, const struct kvl_move *moves, uint32_t count); /* copies whole pages into their frames */
+void kvl_bytes_commit(struct kvl_bytes *bytes, kvl_request slot, uint32_t tokens); /* rows completed by token number `tokens`: tail and host copy */
+
+/* Reads every selected row through its address, as attention would, and compares; -1 must stay -1. */
+void kvl_bytes_check(struct kvl_bytes *bytes, kvl_request slot, uint32_t point, const int32_t *rows, const kvl_addr *addresses, uint32_t lanes);
+void kvl_bytes_checked(const struct kvl_bytes *bytes, uint64_t *rows, uint64_t *mismatches); /* added to */
+
+#endif

@@ -1,0 +1,120 @@
+/* The seam between the engine and whatever carries its decisions out.
+ *
+ * A plane stands for the decode GPUs of one node: it holds the requests' device state (hot caches, tails), runs decode steps and copies, and owns
+ * the clock. The model plane (sim/plane_model.c) computes when things end; the host plane adds real bytes; a CUDA plane does it on hardware. The engine
+ * and the policy never ask which one it is.
+ *
+ * A decode step is one submission: serialized work first (admissions, population copies), then compute with the resolve of each selection
+ * at its layer. Steps and copies complete later; wait_until hands out completions in order of time, or moves the clock to the time asked for. */
+#ifndef KVL_BACKEND_PLANE_H
+#define KVL_BACKEND_PLANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend/base/err.h"
+#include "backend/base/stall.h"
+#include "backend/residency.h"
+#include "kernels/resolve.h"
+
+struct kvl_plane_request {
+  uint32_t gpu;
+  kvl_request slot;
+  uint64_t session;      /* whose selections and bytes these are */
+  uint32_t input_tokens; /* history, complete on the host */
+  uint32_t max_tokens;   /* input + maximum output */
+};
+
+/* One request of a decode step: one query, which sees `tokens` committed tokens and adds one. */
+struct kvl_step_item {
+  kvl_request slot;
+  uint32_t tokens;
+  const kvl_frame *page_map; /* the policy's; stays valid and unchanged until the step completes */
+  uint32_t pages;
+  bool whole;                /* direct path: every whole page is mapped */
+};
+
+struct kvl_plane_step {
+  uint32_t gpu;
+  uint64_t number;            /* from 1, per GPU */
+  uint32_t admissions;        /* requests that join with this step: serialized work of each */
+  uint32_t revoked_pages;     /* pages unmapped since the last step */
+  const struct kvl_move *serial; /* page copies to finish before the step (population); their pages are in the page maps already */
+  uint32_t serial_count;
+  const struct kvl_step_item *items; /* valid until the step completes; empty: only the serialized work is done */
+  uint32_t count;
+};
+
+/* What a step was. Owned by the plane, valid until the GPU's next step. step_begin - submit is the sum of the causes between steps,
+ * end - step_begin the sum of the causes within (both to the nanosecond). */
+struct kvl_step_result {
+  uint64_t submit_ns, step_begin_ns, end_ns;
+  uint64_t stall_ns[KVL_STALLS];
+  uint64_t lanes[KVL_TIERS];
+  uint64_t fetched, overflow, violations;
+  uint64_t link_bytes;
+};
+
+/* A copy that runs beside the steps. */
+enum kvl_copy_kind {
+  KVL_COPY_PAGES,     /* host -> frames: give-back, population on a side stream */
+  KVL_COPY_WRITE_BACK /* tail rows -> host */
+};
+struct kvl_plane_copy {
+  uint32_t gpu;
+  enum kvl_copy_kind kind;
+  uint64_t bytes;
+  uint64_t tag;                /* returned with the completion */
+  const struct kvl_move *moves; /* pages; valid during the call */
+  uint32_t move_count;
+};
+
+enum kvl_completion_kind { KVL_DONE_STEP, KVL_DONE_COPY };
+struct kvl_completion {
+  enum kvl_completion_kind kind;
+  uint32_t gpu;
+  uint64_t tag;     /* copy: its tag; step: its number */
+  uint64_t time_ns;
+  const struct kvl_step_result *step; /* steps only */
+};
+
+/* Totals of one selection point of one GPU, since the start. */
+struct kvl_plane_point {
+  uint64_t lanes[KVL_TIERS];
+  uint64_t fetched, overflow;
+};
+
+struct kvl_plane;
+
+struct kvl_plane_ops {
+  const char *name; /* model, host, cuda */
+  void (*close)(struct kvl_plane *plane); /* ends what is in flight, frees everything */
+  uint64_t (*now)(struct kvl_plane *plane);
+
+  /* Device state of one request; open before its first step, close after its last has completed. 0, -ENOMEM, -EIO with a line. Synchronous. */
+  int (*request_open)(struct kvl_plane *plane, const struct kvl_plane_request *request, struct kvl_err *err);
+  void (*request_close)(struct kvl_plane *plane, uint32_t gpu, kvl_request slot);
+
+  /* One step in flight per GPU. Completes later. */
+  int (*step)(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err);
+  /* Any number in flight; those of one GPU and direction complete in order. */
+  int (*copy)(struct kvl_plane *plane, const struct kvl_plane_copy *copy, struct kvl_err *err);
+  /* A page just completed is copied from the tail into its frame; done when the GPU's next step begins. Synchronous to the engine. */
+  int (*keep)(struct kvl_plane *plane, uint32_t gpu, const struct kvl_move *move, struct kvl_err *err);
+
+  /* 1: the next completion, at or before `time_ns`; 0: none, the clock stands at time_ns; negative errno: the device failed. */
+  int (*wait_until)(struct kvl_plane *plane, uint64_t time_ns, struct kvl_completion *completion, struct kvl_err *err);
+
+  void (*point)(struct kvl_plane *plane, uint32_t gpu, uint32_t point, struct kvl_plane_point *totals);
+  uint64_t (*link_busy_ns)(struct kvl_plane *plane, uint32_t gpu);
+  uint64_t (*link_bytes)(struct kvl_plane *plane, uint32_t gpu);
+  /* Optional (NULL): deep check of the device state, for --verify. 0 or -EPROTO with a line. */
+  int (*verify)(struct kvl_plane *plane, struct kvl_err *err);
+};
+
+/* Every plane begins with this. */
+struct kvl_plane {
+  const struct kvl_plane_ops *ops;
+};
+
+#endif
