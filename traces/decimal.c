@@ -14,6 +14,7 @@ int kvl_decimal_read(const char **text, unsigned scale, uint64_t max, uint64_t *
   bool negative = *p == '-', digits = false;
   uint64_t mantissa = 0;
   int64_t exponent = 0; /* the number is mantissa x 10^exponent */
+  int64_t dropped = 0;  /* digits before the point that the mantissa has no room for */
   uint64_t rest = 0;    /* last digit cut off by a division, for rounding */
   bool inexact = false;
 
@@ -22,9 +23,10 @@ int kvl_decimal_read(const char **text, unsigned scale, uint64_t max, uint64_t *
   for (int after_point = 0; after_point < 2; after_point++) {
     for (; is_digit(*p); p++) {
       digits = true;
-      if (mantissa > (UINT64_MAX - 9) / 10) {
+      if (mantissa > (UINT64_MAX - (uint64_t)(*p - '0')) / 10) {
         inexact |= *p != '0';
         exponent += after_point ? 0 : 1;
+        dropped += after_point ? 0 : 1;
       } else {
         mantissa = mantissa * 10 + (uint64_t)(*p - '0');
         exponent -= after_point ? 1 : 0;
@@ -52,6 +54,8 @@ int kvl_decimal_read(const char **text, unsigned scale, uint64_t max, uint64_t *
   if (negative && mantissa != 0)
     return -EDOM;
   exponent += scale;
+  if (dropped > 0 && exponent >= dropped)
+    return -ERANGE;
   for (; exponent > 0 && mantissa != 0; exponent--) {
     if (mantissa > UINT64_MAX / 10)
       return -ERANGE;

@@ -98,6 +98,10 @@ int kvl_lines_next(struct kvl_lines *lines, char **text, size_t *length, struct 
                        (unsigned long long)lines->number);
   if (size > 0 && start[size - 1] == '\r')
     start[--size] = '\0';
+  if (lines->number == 1 && size >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0) { /* a UTF-8 mark */
+    start += 3;
+    size -= 3;
+  }
   *text = start;
   *length = size;
   return 1;

@@ -26,7 +26,7 @@ struct kvl_lines {
 int kvl_lines_open(struct kvl_lines *lines, const char *path, struct kvl_err *err);
 void kvl_lines_close(struct kvl_lines *lines);
 
-/* 1 and a NUL-terminated line without its line end (LF or CRLF), valid until the next call and the caller's to write into; 0 at the end of the file;
+/* 1 and a NUL-terminated line without its line end (LF or CRLF) and without a UTF-8 mark, valid until the next call and the caller's to write into; 0 at the end of the file;
  * -EIO, -ENOMEM, -EINVAL for a line that is too long or holds a NUL byte. */
 int kvl_lines_next(struct kvl_lines *lines, char **text, size_t *length, struct kvl_err *err);
 

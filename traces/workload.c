@@ -32,17 +32,13 @@ int kvl_workload_reserve(void **array, size_t *capacity, size_t count, size_t si
   return 0;
 }
 
-/* The first line that is not blank, without a byte-order mark. */
+/* The first line that is not blank. */
 static int first_line(struct kvl_lines *lines, char **text, size_t *length, struct kvl_err *err)
 {
   int code;
   do
     code = kvl_lines_next(lines, text, length, err);
   while (code == 1 && *length == 0);
-  if (code == 1 && *length >= 3 && memcmp(*text, "\xef\xbb\xbf", 3) == 0) {
-    *text += 3;
-    *length -= 3;
-  }
   return code;
 }
 

@@ -128,10 +128,6 @@ static int read_row(struct agent_reader *a, struct kvl_lines *lines, struct kvl_
     code = kvl_lines_next(lines, &text, &length, err);
     if (code <= 0)
       return code;
-    if (lines->number == 1 && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-      text += 3;
-      length -= 3;
-    }
     if (length == 0)
       continue;
     if (length == sizeof(header) - 1 && memcmp(text, header, length) == 0) {

@@ -222,10 +222,6 @@ static int mooncake_next(void *state, struct kvl_lines *lines, struct kvl_reques
     code = kvl_lines_next(lines, &text, &length, err);
     if (code <= 0)
       return code;
-    if (lines->number == 1 && length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-      text += 3;
-      length -= 3;
-    }
   } while (length == 0);
   c.start = c.p = text;
   code = read_object(&c, m, value);
