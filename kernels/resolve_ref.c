@@ -17,58 +17,69 @@ struct pass {
   uint32_t visible; /* rows below it and at or past `history` are in the tail or the scratch */
 };
 
-/* Pass 1. Returns how many lanes are left in ws->row / ws->lane. */
-static uint32_t look_in_pages(const struct kvl_cache *c, const struct kvl_query *q, struct pass pass, uint32_t *rest_row, uint32_t *rest_lane,
-                              kvl_addr *addresses)
+/* Passes 1 and 2 select by mask, not by condition: half of the lanes go either way at random, and a compiler that sees a condition writes a branch. */
+static inline uint32_t mask_of(bool condition)
+{
+  return 0u - (uint32_t)condition;
+}
+
+/* Pass 1. Returns how many lanes are left in rest_row / rest_lane. */
+static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict rows, uint32_t n, struct pass pass, uint32_t *restrict rest_row,
+                              uint32_t *restrict rest_lane, kvl_addr *restrict addresses)
 {
   const struct kvl_cache_geometry *g = c->geometry;
   uint32_t shift = g->page_shift;
-  uint32_t mask = (1u << shift) - 1;
+  uint32_t in_page = (1u << shift) - 1;
   uint32_t stride = g->frame_stride_rows;
   uint32_t base = (uint32_t)c->bases.frames + g->frame_offset_rows;
   const kvl_frame *frames = c->pages > 0 ? c->frame_of_page : NO_PAGES;
   uint64_t mapped = (uint64_t)c->pages << shift;
   uint32_t limit = pass.history < mapped ? pass.history : (uint32_t)mapped;
+  const struct kvl_place_entry *table = c->table;
+  uint32_t table_shift = c->table_shift;
   uint32_t rest = 0;
-  for (uint32_t i = 0; i < q->n; i++) {
-    uint32_t row = (uint32_t)q->rows[i];
-    bool inside = row < limit;
-    kvl_frame frame = frames[inside ? row >> shift : 0];
-    bool found = inside & (frame >= 0);
-    addresses[i] = found ? (kvl_addr)(base + (uint32_t)frame * stride + (row & mask)) : KVL_NONE;
+  for (uint32_t i = 0; i < n; i++) {
+    uint32_t row = (uint32_t)rows[i];
+    uint32_t outside = mask_of(row >= limit);
+    uint32_t frame = (uint32_t)frames[(row >> shift) & ~outside];
+    uint32_t lost = (frame | outside) >> 31;
+    addresses[i] = (kvl_addr)((base + frame * stride + (row & in_page)) | (0u - lost)); /* all ones is KVL_NONE */
     rest_row[rest] = row;
     rest_lane[rest] = i;
-    rest += !found;
+    rest += lost;
+    __builtin_prefetch(&table[kvl_row_hash(row, table_shift) & (0u - lost)]);
   }
   return rest;
 }
 
 /* Pass 2, in place. */
-static uint32_t look_in_table(struct kvl_cache *c, struct pass pass, uint32_t *rest_row, uint32_t *rest_lane, uint32_t n, kvl_addr *addresses,
-                              uint64_t *hot_hits)
+static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint32_t *restrict rest_row, uint32_t *restrict rest_lane, uint32_t n,
+                              kvl_addr *restrict addresses, uint32_t *restrict hot_hits)
 {
-  const struct kvl_place_entry *table = c->table;
-  uint32_t *used = c->used;
+  const struct kvl_place_entry *restrict table = c->table;
+  uint32_t *restrict used = c->used;
   uint32_t shift = c->table_shift;
+  uint32_t history = pass.history;
   uint32_t seq = c->seq;
-  int32_t hot_rows = (int32_t)c->geometry->hot_rows;
-  int32_t nowhere = hot_rows + (int32_t)c->geometry->bank_rows;
-  kvl_addr hot = c->bases.hot;
-  kvl_addr bank = (kvl_addr)((uint32_t)c->bases.bank - (uint32_t)hot_rows);
+  uint32_t hot_rows = c->geometry->hot_rows;
+  uint32_t nowhere = hot_rows + c->geometry->bank_rows;
+  uint32_t bank = (uint32_t)c->bases.bank - hot_rows;
+  uint32_t bank_to_hot = (uint32_t)c->bases.hot - bank;
   uint32_t rest = 0;
   uint32_t hot_found = 0;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t row = rest_row[i];
     uint32_t lane = rest_lane[i];
     struct kvl_place_entry e = table[kvl_row_hash(row, shift)];
-    bool found = (e.row == (kvl_row)row) & (row < pass.history);
-    bool in_hot = e.place < hot_rows;
-    used[found ? e.place : nowhere] = seq;
-    addresses[lane] = found ? e.place + (in_hot ? hot : bank) : KVL_NONE;
-    hot_found += found & in_hot;
+    uint32_t place = (uint32_t)e.place;
+    uint32_t lost = mask_of((uint32_t)e.row != row) | mask_of(row >= history);
+    uint32_t in_hot = mask_of(place < hot_rows);
+    used[(place & ~lost) | (nowhere & lost)] = seq;
+    addresses[lane] = (kvl_addr)((place + bank + (bank_to_hot & in_hot)) | lost);
+    hot_found -= ~lost & in_hot;
     rest_row[rest] = row;
     rest_lane[rest] = lane;
-    rest += !found;
+    rest -= lost;
   }
   *hot_hits = hot_found;
   return rest;
@@ -83,10 +94,10 @@ static uint32_t look_up(struct kvl_cache *c, struct kvl_resolve_ws *ws, bool who
   struct pass pass = {.visible = boundary < top ? boundary : top};
   pass.history = pass.visible < c->tail_first ? pass.visible : c->tail_first;
 
-  uint32_t rest = look_in_pages(c, q, pass, ws->row, ws->lane, addresses);
+  uint32_t rest = look_in_pages(c, q->rows, q->n, pass, ws->row, ws->lane, addresses);
   counts->lanes[KVL_TIER_PAGE] += q->n - rest;
   if (!whole && rest > 0) { /* the direct path expects tail rows only and goes straight to pass 3, which is complete */
-    uint64_t hot_hits;
+    uint32_t hot_hits;
     uint32_t left = look_in_table(c, pass, ws->row, ws->lane, rest, addresses, &hot_hits);
     counts->lanes[KVL_TIER_HOT] += hot_hits;
     counts->lanes[KVL_TIER_BANK] += rest - left - hot_hits;
@@ -182,6 +193,11 @@ int kvl_resolve_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, bool who
     return -EOVERFLOW;
   }
   cache->seq++;
+  if (cache->geometry->hot_rows / 16 <= lanes) {
+    for (uint32_t i = 0; i < cache->geometry->hot_rows; i += 16) {
+      __builtin_prefetch(&cache->used[i], 1);
+    }
+  }
   kvl_victim_begin(cache);
   uint32_t misses = 0;
   uint32_t first_lane = 0;
