@@ -113,15 +113,16 @@ static const void *field(const struct kvl_summary *summary, uint32_t index)
   return (const char *)summary + keys[index].offset;
 }
 
-static uint64_t integer_value(const struct kvl_summary *summary, uint32_t index)
+uint64_t kvl_summary_count(const struct kvl_summary *summary, uint32_t index)
 {
+  assert(index < KEYS && keys[index].kind != KIND_DOUBLE);
   return keys[index].kind == KIND_U32 ? *(const uint32_t *)field(summary, index) : *(const uint64_t *)field(summary, index);
 }
 
 double kvl_summary_value(const struct kvl_summary *summary, uint32_t index)
 {
   assert(index < KEYS);
-  return kvl_summary_is_integer(index) ? (double)integer_value(summary, index) : *(const double *)field(summary, index);
+  return kvl_summary_is_integer(index) ? (double)kvl_summary_count(summary, index) : *(const double *)field(summary, index);
 }
 
 int kvl_summary_is_integer(uint32_t index)
@@ -140,7 +141,7 @@ const char *kvl_summary_value_text(char text[KVL_SUMMARY_TEXT_MAX], const struct
 {
   static_assert((int)KVL_SUMMARY_TEXT_MAX >= (int)KVL_TEXT_NUMBER_MAX, "a number fits");
   if (kvl_summary_is_integer(index)) {
-    (void)snprintf(text, KVL_SUMMARY_TEXT_MAX, "%" PRIu64, integer_value(summary, index));
+    (void)snprintf(text, KVL_SUMMARY_TEXT_MAX, "%" PRIu64, kvl_summary_count(summary, index));
     return text;
   }
   return kvl_text_double(text, kvl_summary_value(summary, index));
@@ -267,7 +268,7 @@ static const char *cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_summary
   } else if (key->offset == AT(seed)) {
     (void)kvl_summary_value_text(text, summary, i); /* to be typed again: no commas */
   } else if (kvl_summary_is_integer(i)) {
-    (void)kvl_text_count(text, integer_value(summary, i));
+    (void)kvl_text_count(text, kvl_summary_count(summary, i));
   } else {
     (void)kvl_text_human(text, value, 0);
   }

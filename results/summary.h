@@ -59,6 +59,8 @@ double kvl_summary_value(const struct kvl_summary *summary, uint32_t index);
 int kvl_summary_is_integer(uint32_t index); /* printed without a fraction (uint64 counts stay exact up to 2^53) */
 int kvl_summary_is_measured(uint32_t index); /* wall_s, peak memory and the like: differ from run to run; left out of comparisons and golden files */
 
+uint64_t kvl_summary_count(const struct kvl_summary *summary, uint32_t index); /* an integer key, exact over the whole range */
+
 enum { KVL_SUMMARY_TEXT_MAX = 40 };
 /* The value as JSON and TSV print it: counts exact, doubles as the shortest decimal that reads back the same (NaN, infinity: "null"). Returns `text`. */
 const char *kvl_summary_value_text(char text[KVL_SUMMARY_TEXT_MAX], const struct kvl_summary *summary, uint32_t index);
