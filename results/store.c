@@ -275,15 +275,23 @@ static int create_schema(struct kvl_store *store, struct kvl_err *err)
   return code < 0 ? code : 0;
 }
 
+/* For a database without application id: has it tables? Asked without the right to write. One that must first be rolled back cannot be ours:
+ * ours is tagged as soon as it holds anything. */
+static int look_at_untagged(struct kvl_store *store, struct kvl_err *err)
+{
+  int code = connect_as(store, SQLITE_OPEN_READONLY, 0, err);
+  code = code != 0 ? code : look_at_schema(store, err);
+  if (code == -EACCES || code == -EROFS) {
+    code = kvl_err_set(err, -EEXIST, "%s: another program's database (an interrupted change waits in its journal); nothing was changed", store->path);
+  }
+  return code;
+}
+
 static int open_for_writing(struct kvl_store *store, int untagged, struct kvl_err *err)
 {
-  int code = 0;
-  if (untagged) { /* has it tables? Ask without the right to write */
-    code = connect_as(store, SQLITE_OPEN_READONLY, 0, err);
-    code = code != 0 ? code : look_at_schema(store, err);
-    if (code < 0) {
-      return code;
-    }
+  int code = untagged ? look_at_untagged(store, err) : 0;
+  if (code < 0) {
+    return code;
   }
   code = connect_as(store, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0, err);
   if (code == 0 && sqlite3_db_readonly(store->db, "main") == 1) { /* SQLite falls back without a word */
@@ -308,9 +316,11 @@ static int open_for_writing(struct kvl_store *store, int untagged, struct kvl_er
 static int open_for_reading(struct kvl_store *store, int untagged, struct kvl_err *err)
 {
   struct kvl_err first = {""};
-  /* Ours is opened with the right to write where there is one: what a killed writer left must be rolled back or replayed before reading. */
-  int code = connect_as(store, untagged ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE, 0, &first);
-  code = code != 0 ? code : look_at_schema(store, &first);
+  int code = untagged ? look_at_untagged(store, &first) : 0;
+  if (!untagged) { /* with the right to write where there is one: what a killed writer left must be rolled back or replayed before reading */
+    code = connect_as(store, SQLITE_OPEN_READWRITE, 0, &first);
+    code = code != 0 ? code : look_at_schema(store, &first);
+  }
   if (code == -EACCES || code == -EROFS) {
     /* A log-mode file in a read-only folder: SQLite wants to create its shared memory there. Without a log there is nothing to share, and
      * nobody can write either. */
