@@ -55,6 +55,7 @@ struct kvl_link {
 
 struct kvl_hardware {
   char name[KVL_NAME_MAX];
+  char source[256];
   uint64_t hbm_bytes;
   uint64_t hbm_bytes_per_s;
   uint64_t flops_per_s;               /* dense, at the weights' precision; roofline */
@@ -66,6 +67,7 @@ enum kvl_compute_kind { KVL_COMPUTE_TABLE, KVL_COMPUTE_LAW, KVL_COMPUTE_ROOFLINE
 /* Costs of a model on a node: a profile. Times of one decode GPU. */
 struct kvl_costs {
   char name[KVL_NAME_MAX];
+  char source[256];
   enum kvl_compute_kind compute;
   struct kvl_curve step_ns_by_tokens; /* table: step time over verified tokens */
   uint64_t law_fixed_ns, law_token_ns; /* law: fixed + tokens x token */
@@ -90,6 +92,7 @@ enum kvl_selection_kind { KVL_SELECT_NONE, KVL_SELECT_PRESET, KVL_SELECT_TRACE }
 
 struct kvl_scenario {
   char name[KVL_NAME_MAX];
+  char note[256];
   char file[KVL_PATH_CAP];            /* as given; relative file names in a scenario are relative to it */
   struct kvl_model model;
   struct kvl_hardware hardware;
@@ -143,17 +146,25 @@ struct kvl_scenario {
   uint64_t seed;
 };
 
-/* Derived sizes of one request (all modes), used by the engine and by `scenario check`. */
+/* Sizes of the machinery that fixed and adaptive mode keep in HBM for a request. */
+enum {
+  KVL_MAP_ENTRY_BYTES = 4,   /* page map: one a page; position-to-slot maps: one a row of every cache; bank: one a slot */
+  KVL_HOT_STATE_BYTES = 8,   /* stamp and row of a hot slot */
+  KVL_VERIFY_TOKENS_MAX = 8  /* most tokens of one pass: commit scratch holds their rows and an open group */
+};
+
+/* Derived sizes of one request, used by the engine and by `scenario check`. The parts are exact bytes; `fixed` and `resident` are what is
+ * reserved: each part rounded up to whole frames (kvl_page_bytes). The same whatever the scenario's mode is. */
 struct kvl_session_bytes {
   uint64_t rows;          /* history that may leave HBM, through `tokens` */
   uint64_t index;         /* index keys */
   uint64_t whole;         /* caches read whole */
   uint64_t window;
   uint64_t maps;          /* page map, position-to-slot maps, stamps */
-  uint64_t hot, bank, tail, scratch;
-  uint64_t fixed;         /* sum of what stays in HBM in fixed and adaptive mode */
-  uint64_t resident;      /* rows + index + whole + window: what resident mode reserves */
-  uint64_t host;          /* pinned host bytes */
+  uint64_t hot, bank, tail, scratch; /* scratch: commit and overflow (k rows a cache) */
+  uint64_t fixed;         /* what fixed and adaptive mode reserve: index + whole + window + maps + hot + bank + tail + scratch */
+  uint64_t resident;      /* what resident mode reserves: rows + index + whole + window */
+  uint64_t host;          /* pinned host bytes of fixed and adaptive mode */
 };
 void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes);
 uint64_t kvl_page_bytes(const struct kvl_scenario *scenario); /* bytes of one frame: page_tokens of all caches' rows */

@@ -14,6 +14,9 @@
  * reason and the nearest valid choice; -EINVAL (or -ENOENT, -EIO). */
 struct kvl_scenario_doc; /* the scenario with the origin of every value, for printing */
 int kvl_scenario_load(struct kvl_scenario_doc **doc, const char *path, const char *const *sets, unsigned set_count, struct kvl_err *err);
+/* The same from text (a stored run's JSON); `file` is its name for messages, and its folder is where relative names begin. */
+int kvl_scenario_parse(struct kvl_scenario_doc **doc, const char *text, size_t size, const char *file, const char *const *sets,
+                       unsigned set_count, struct kvl_err *err);
 void kvl_scenario_free(struct kvl_scenario_doc *doc);
 const struct kvl_scenario *kvl_scenario_of(const struct kvl_scenario_doc *doc);
 

@@ -1,0 +1,84 @@
+#include "sim/model.h"
+
+#include <stddef.h>
+
+__extension__ typedef unsigned __int128 wide;
+
+uint64_t kvl_page_bytes(const struct kvl_scenario *scenario)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < scenario->model.caches; i++) {
+    const struct kvl_model_cache *cache = &scenario->model.cache[i];
+    bytes += (uint64_t)(scenario->policy.page_tokens / cache->tokens_per_row) * cache->row_bytes;
+  }
+  return bytes;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+  return unit == 0 ? value : (value + unit - 1) / unit * unit;
+}
+
+void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes)
+{
+  const struct kvl_model *model = &scenario->model;
+  uint64_t page = kvl_page_bytes(scenario);
+  uint64_t pages = (tokens + scenario->policy.page_tokens - 1) / scenario->policy.page_tokens;
+  *bytes = (struct kvl_session_bytes){.window = model->window_bytes,
+                                      .whole = (tokens * model->whole_bytes_per_token_q8 + 255) / 256,
+                                      .maps = pages * KVL_MAP_ENTRY_BYTES};
+  uint32_t k_max[KVL_CACHES_MAX] = {0};
+  uint32_t bank_cache = KVL_CACHES_MAX;
+  for (uint32_t i = 0; i < model->selection.points; i++) {
+    const struct kvl_selection_point *point = &model->selection.point[i];
+    k_max[point->cache] = point->k > k_max[point->cache] ? point->k : k_max[point->cache];
+    if (model->pool_blocks > 0 && point->layer == model->pool_layer) {
+      bank_cache = point->cache;
+    }
+  }
+  for (uint32_t i = 0; i < model->caches; i++) {
+    const struct kvl_model_cache *cache = &model->cache[i];
+    uint64_t per_row = cache->tokens_per_row;
+    uint64_t rows = (tokens + per_row - 1) / per_row; /* a group that is still open has its place */
+    uint64_t bank_rows = i == bank_cache ? scenario->policy.bank_rows : 0;
+    uint64_t commit_rows = (KVL_VERIFY_TOKENS_MAX + per_row - 1) / per_row + 1;
+    bytes->rows += rows * cache->row_bytes;
+    bytes->index += rows * cache->index_key_bytes;
+    bytes->maps += rows * KVL_MAP_ENTRY_BYTES + (uint64_t)scenario->policy.hot_rows * KVL_HOT_STATE_BYTES + bank_rows * KVL_MAP_ENTRY_BYTES;
+    bytes->hot += (uint64_t)scenario->policy.hot_rows * cache->row_bytes;
+    bytes->bank += bank_rows * cache->row_bytes;
+    bytes->tail += (scenario->policy.tail_tokens + per_row - 1) / per_row * cache->row_bytes;
+    bytes->scratch += (commit_rows + k_max[i]) * cache->row_bytes;
+  }
+  bytes->host = bytes->rows;
+  uint64_t both = round_up(bytes->index, page) + round_up(bytes->whole, page) + round_up(bytes->window, page);
+  bytes->fixed = both + round_up(bytes->maps, page) + round_up(bytes->hot, page) + round_up(bytes->bank, page) + round_up(bytes->tail, page) +
+                 round_up(bytes->scratch, page);
+  bytes->resident = both + pages * page;
+}
+
+uint64_t kvl_curve_at(const struct kvl_curve *curve, uint64_t x, bool *outside)
+{
+  if (curve->n == 0) {
+    return 0;
+  }
+  bool low = x < curve->x[0], high = x > curve->x[curve->n - 1];
+  if (outside != NULL && (low || high)) {
+    *outside = true;
+  }
+  if (low || curve->n == 1) {
+    return curve->y[0];
+  }
+  uint32_t i = 1;
+  while (i + 1 < curve->n && x > curve->x[i]) {
+    i++;
+  }
+  uint64_t width = curve->x[i] - curve->x[i - 1], way = x - curve->x[i - 1];
+  uint64_t from = curve->y[i - 1], to = curve->y[i];
+  if (to >= from) {
+    wide y = from + ((wide)(to - from) * way + width / 2) / width;
+    return y > UINT64_MAX ? UINT64_MAX : (uint64_t)y;
+  }
+  wide fall = ((wide)(from - to) * way + width / 2) / width;
+  return fall >= from ? 1 : from - (uint64_t)fall; /* past the end a falling curve stops at 1: rates divide */
+}

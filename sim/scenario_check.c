@@ -1,0 +1,154 @@
+/* Checks across keys: what no single key can know. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/scenario_doc.h"
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 5)))
+#endif
+static int wrong(const struct kvl_scenario_doc *doc, struct kvl_err *err, const char *path, const char *format, ...)
+{
+  const struct kvl_origin *origin = &doc->origin[kvl_scenario_key(path)];
+  struct kvl_json at = {.place = origin->place == NULL ? doc->file : origin->place, .line = origin->line};
+  char reason[768];
+  va_list args;
+  va_start(args, format);
+  (void)vsnprintf(reason, sizeof reason, format, args);
+  va_end(args);
+  return kvl_scenario_bad(err, &at, path, "%s", reason);
+}
+
+static int check_pages(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  uint32_t page = s->policy.page_tokens, row_max = 1;
+  for (uint32_t i = 0; i < s->model.caches; i++) {
+    row_max = s->model.cache[i].tokens_per_row > row_max ? s->model.cache[i].tokens_per_row : row_max;
+  }
+  if ((page & (page - 1)) != 0) {
+    uint32_t below = 1;
+    for (; below * 2 < page; below *= 2) {
+    }
+    return wrong(doc, err, "policy.page_tokens", "must be a power of two, is %u (nearest: %u or %u)", (unsigned)page, (unsigned)below,
+                 (unsigned)below * 2);
+  }
+  if (page < row_max) {
+    return wrong(doc, err, "policy.page_tokens", "is %u, but a row of %s covers %u tokens (nearest: %u)", (unsigned)page, s->model.name,
+                 (unsigned)row_max, (unsigned)row_max);
+  }
+  uint64_t row_min = UINT64_MAX;
+  for (uint32_t i = 0; i < s->model.caches; i++) {
+    row_min = s->model.cache[i].row_bytes < row_min ? s->model.cache[i].row_bytes : row_min;
+  }
+  if (s->node.kv_pool_bytes / row_min > INT32_MAX) {
+    return wrong(doc, err, "node.kv_pool_bytes", "holds more than 2^31 rows of %" PRIu64 " bytes, which an address cannot name (nearest: %" PRIu64 ")",
+                 row_min, row_min * INT32_MAX);
+  }
+  return 0;
+}
+
+static int check_model(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  const struct kvl_model *model = &s->model;
+  if (model->pool_blocks > 0) {
+    bool found = false;
+    for (uint32_t i = 0; i < model->selection.points; i++) {
+      found = found || model->selection.point[i].layer == model->pool_layer;
+    }
+    if (!found) {
+      return wrong(doc, err, "model.pool_layer", "layer %u selects nothing, so it cannot announce a pool", (unsigned)model->pool_layer);
+    }
+    if (model->pool_rows_per_block == 0) {
+      return wrong(doc, err, "model.pool_rows_per_block", "must be at least 1 where pool_blocks is not 0 (nearest: 1)");
+    }
+  }
+  switch (s->costs.compute) {
+  case KVL_COMPUTE_TABLE:
+    if (s->costs.step_ns_by_tokens.n == 0) {
+      return wrong(doc, err, "costs.step_ms_by_tokens", "has no points, and costs.compute is \"table\"");
+    }
+    break;
+  case KVL_COMPUTE_LAW:
+    if (s->costs.law_fixed_ns == 0 && s->costs.law_token_ns == 0) {
+      return wrong(doc, err, "costs.law_fixed_ms", "and law_token_ms are both 0, and costs.compute is \"law\": a step would take no time");
+    }
+    break;
+  case KVL_COMPUTE_ROOFLINE:
+    if (model->weights_bytes == 0 || model->active_flops_per_token == 0) {
+      return wrong(doc, err, model->weights_bytes == 0 ? "model.weights_bytes" : "model.active_flops_per_token",
+                   "is not known for %s, and costs.compute is \"roofline\"", model->name);
+    }
+    if (s->hardware.flops_per_s == 0) {
+      return wrong(doc, err, "hardware.tflop_per_s", "is not known for %s, and costs.compute is \"roofline\"", s->hardware.name);
+    }
+    break;
+  }
+  return 0;
+}
+
+static int check_workload(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  bool sized = s->workload.kind != KVL_WORK_FILE;
+  if (s->workload.kind == KVL_WORK_CLOSED && s->workload.concurrency == 0) {
+    return wrong(doc, err, "workload.concurrency", "must be at least 1 for a closed loop (nearest: 1)");
+  }
+  if ((s->workload.kind == KVL_WORK_POISSON || s->workload.kind == KVL_WORK_GAMMA) && !(s->workload.rate_per_s > 0)) {
+    return wrong(doc, err, "workload.rate_per_s", "must be more than 0 for an open loop");
+  }
+  if (sized && s->workload.requests == 0) {
+    return wrong(doc, err, "workload.requests", "must be at least 1 (nearest: 1)");
+  }
+  if (sized && s->workload.input_tokens == 0) {
+    return wrong(doc, err, "workload.input_tokens", "must be at least 1 (nearest: 1)");
+  }
+  if (s->workload.cached_tokens > s->workload.input_tokens && sized) {
+    return wrong(doc, err, "workload.cached_tokens", "is %u, more than input_tokens (nearest: %u)", (unsigned)s->workload.cached_tokens,
+                 (unsigned)s->workload.input_tokens);
+  }
+  if (!sized && s->workload.path[0] == '\0') {
+    return wrong(doc, err, "workload.file", "is missing for kind \"file\" (in the scenario, or --set=workload.file=PATH)");
+  }
+  if (s->selection.kind == KVL_SELECT_TRACE && s->selection.path[0] == '\0') {
+    return wrong(doc, err, "selection.file", "is missing for source \"trace\" (in the scenario, or --set=selection.file=PATH)");
+  }
+  return 0;
+}
+
+static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  static const char *const names[] = {"resident", "fixed", "adaptive"};
+  if (s->node.kv_pool_bytes > s->hardware.hbm_bytes) {
+    return wrong(doc, err, "node.kv_pool_bytes", "is more than the HBM of %s (nearest: %" PRIu64 ")", s->hardware.name, s->hardware.hbm_bytes);
+  }
+  uint64_t tokens = s->workload.kind == KVL_WORK_FILE ? 1 : (uint64_t)s->workload.input_tokens + s->workload.output_tokens;
+  struct kvl_session_bytes bytes;
+  kvl_session_bytes(s, tokens, &bytes);
+  uint64_t page = kvl_page_bytes(s), pool = s->node.kv_pool_bytes / page * page;
+  uint64_t need = s->mode == KVL_MODE_RESIDENT ? bytes.resident : bytes.fixed;
+  if (need > pool) {
+    return wrong(doc, err, "node.kv_pool_bytes",
+                 "cannot hold one session of %" PRIu64 " tokens in %s mode: it needs %" PRIu64 " bytes in frames of %" PRIu64 ", %" PRIu64
+                 " are missing (nearest: %" PRIu64 ")", tokens, names[s->mode], need, page, need - pool, need);
+  }
+  if (s->mode != KVL_MODE_RESIDENT && bytes.host > s->node.host_pool_bytes) {
+    return wrong(doc, err, "node.host_pool_bytes",
+                 "cannot hold the history of one session of %" PRIu64 " tokens in %s mode: it needs %" PRIu64 " bytes, %" PRIu64
+                 " are missing (nearest: %" PRIu64 ")", tokens, names[s->mode], bytes.host, bytes.host - s->node.host_pool_bytes, bytes.host);
+  }
+  return 0;
+}
+
+int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  int rc = check_pages(doc, err);
+  rc = rc == 0 ? check_model(doc, err) : rc;
+  rc = rc == 0 ? check_workload(doc, err) : rc;
+  return rc == 0 ? check_capacity(doc, err) : rc;
+}

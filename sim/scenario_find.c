@@ -1,0 +1,232 @@
+/* Files of a scenario: descriptors by name, workload and trace files. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backend/base/nearest.h"
+#include "sim/scenario_doc.h"
+
+enum { FROM_DEPTH_MAX = 8, NAMES_MAX = 1024 };
+
+int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct kvl_err *err)
+{
+  struct stat info;
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) {
+    int code = errno == ENOENT || errno == ENOTDIR ? -ENOENT : -EIO;
+    return kvl_err_set(err, code, "%s: %s", path, strerror(errno));
+  }
+  if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
+    (void)fclose(file);
+    return kvl_err_set(err, -EIO, "%s: is a folder, not a scenario file", path);
+  }
+  size_t capacity = 16384, used = 0;
+  char *buffer = malloc(capacity);
+  while (buffer != NULL) {
+    used += fread(buffer + used, 1, capacity - used, file);
+    if (used < capacity || capacity > KVL_JSON_BYTES_MAX) {
+      break;
+    }
+    char *grown = realloc(buffer, capacity * 2);
+    if (grown == NULL) {
+      free(buffer);
+    }
+    buffer = grown;
+    capacity *= 2;
+  }
+  bool failed = ferror(file) != 0;
+  (void)fclose(file);
+  if (buffer == NULL) {
+    return kvl_err_set(err, -ENOMEM, "%s: out of memory", path);
+  }
+  if (failed) {
+    free(buffer);
+    return kvl_err_set(err, -EIO, "%s: cannot be read", path);
+  }
+  *text = buffer;
+  *size = used;
+  return 0;
+}
+
+static void add_folder(char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP], unsigned *count, const char *base, const char *up, const char *kind)
+{
+  if (*count < KVL_FOLDERS_MAX && base != NULL && *base != '\0' &&
+      snprintf(folders[*count], KVL_PATH_CAP, "%s%s%s%s", base, up, *kind != '\0' ? "/" : "", kind) < KVL_PATH_CAP) {
+    (*count)++;
+  }
+}
+
+unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *kind, char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP])
+{
+  unsigned count = 0;
+  if (doc != NULL) {
+    add_folder(folders, &count, doc->folder, "", kind);
+    add_folder(folders, &count, doc->folder, "/..", kind);
+    add_folder(folders, &count, doc->folder, "/../..", kind);
+    add_folder(folders, &count, doc->folder, "/../../..", kind);
+  }
+  add_folder(folders, &count, getenv("KVLOAN_SCENARIOS"), "", kind);
+  add_folder(folders, &count, KVL_SCENARIOS_SOURCE, "", kind);
+  add_folder(folders, &count, KVL_SCENARIOS_INSTALLED, "", kind);
+  return count;
+}
+
+static int by_name(const void *a, const void *b)
+{
+  return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count)
+{
+  *count = 0;
+  *names = kvl_arena_take(arena, NAMES_MAX * sizeof **names);
+  DIR *dir = *names == NULL ? NULL : opendir(folder);
+  if (dir == NULL) {
+    return *names == NULL ? -ENOMEM : 0;
+  }
+  int rc = 0;
+  for (struct dirent *entry; rc == 0 && *count < NAMES_MAX && (entry = readdir(dir)) != NULL;) {
+    size_t n = strlen(entry->d_name);
+    if (n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".json") == 0) {
+      char *name = kvl_arena_text(arena, entry->d_name, n - 5);
+      if (name == NULL) {
+        rc = -ENOMEM;
+      } else {
+        (*names)[(*count)++] = name;
+      }
+    }
+  }
+  (void)closedir(dir);
+  qsort(*names, *count, sizeof **names, by_name);
+  return rc;
+}
+
+static const char *kind_of(const char *section)
+{
+  return strcmp(section, "model") == 0 ? "models" : section;
+}
+
+static bool readable(const char *path)
+{
+  struct stat info;
+  return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+/* A name with a slash or .json is a file beside the scenario; others are looked up. */
+static int find_descriptor(const struct kvl_scenario_doc *doc, const char *section, const struct kvl_json *name, char path[KVL_PATH_CAP],
+                           struct kvl_err *err)
+{
+  size_t n = strlen(name->text);
+  if (strchr(name->text, '/') != NULL || (n > 5 && strcmp(name->text + n - 5, ".json") == 0)) {
+    int rc = kvl_scenario_locate(doc, name->text, name->line == 0, path);
+    return rc != 0 || !readable(path) ? kvl_scenario_bad(err, name, section, "there is no file \"%s\"", name->text) : 0;
+  }
+  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
+  unsigned count = kvl_scenario_folders(doc, kind_of(section), folders);
+  for (unsigned i = 0; i < count; i++) {
+    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name->text) < KVL_PATH_CAP && readable(path)) {
+      return 0;
+    }
+  }
+  struct kvl_arena arena = {0};
+  const char *all[KVL_FOLDERS_MAX];
+  unsigned found = 0;
+  for (unsigned i = 0; i < count; i++) {
+    const char **names;
+    unsigned name_count;
+    if (kvl_scenario_names(&arena, folders[i], &names, &name_count) == 0 && name_count > 0) {
+      all[found++] = kvl_nearest(name->text, names, name_count);
+    }
+  }
+  int rc = found > 0 ? kvl_scenario_bad(err, name, section, "there is no descriptor \"%s\" (nearest: \"%s\")", name->text,
+                                        kvl_nearest(name->text, all, found))
+                     : kvl_scenario_bad(err, name, section, "there is no descriptor \"%s\"; no %s folder was found near the scenario, in "
+                                        "$KVLOAN_SCENARIOS or in the installation", name->text, kind_of(section));
+  kvl_arena_free(&arena);
+  return rc;
+}
+
+static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_json *node, unsigned depth, struct kvl_json **out,
+                  struct kvl_err *err)
+{
+  const struct kvl_json *name = node;
+  struct kvl_json *over = NULL;
+  if (depth > FROM_DEPTH_MAX) {
+    return kvl_scenario_bad(err, node, section, "descriptors follow one another by \"from\" more than 8 times");
+  }
+  if (node->kind == KVL_JSON_OBJECT) {
+    name = kvl_json_take(node, "from");
+    over = node;
+    if (name == NULL) {
+      *out = node;
+      return 0;
+    }
+  }
+  if (name->kind != KVL_JSON_STRING) {
+    return kvl_scenario_bad(err, name, section, "must be the name of a descriptor (a string) or an object, is %s",
+                            kvl_json_kind_name(name->kind));
+  }
+  char path[KVL_PATH_CAP];
+  char *text = NULL;
+  size_t size = 0;
+  struct kvl_json *base = NULL;
+  int rc = find_descriptor(doc, section, name, path, err);
+  if (rc == 0) {
+    rc = kvl_scenario_read_file(path, &text, &size, err);
+  }
+  if (rc == 0) {
+    rc = kvl_json_parse(&doc->arena, text, size, path, &base, err);
+  }
+  free(text);
+  if (rc != 0) {
+    return rc;
+  }
+  if (base->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, base, section, "a descriptor must be an object, is %s", kvl_json_kind_name(base->kind));
+  }
+  rc = expand(doc, section, base, depth + 1, &base, err);
+  if (rc == 0) {
+    if (over != NULL) {
+      kvl_json_merge(base, over);
+    }
+    *out = base;
+  }
+  return rc;
+}
+
+int kvl_scenario_expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_err *err)
+{
+  struct kvl_json *node = kvl_json_member(doc->root, section), *full = NULL;
+  if (node == NULL) {
+    return 0;
+  }
+  int rc = expand(doc, section, node, 0, &full, err);
+  if (rc == 0 && full != node) {
+    kvl_json_put(doc->root, section, full);
+  }
+  return rc;
+}
+
+int kvl_scenario_locate(const struct kvl_scenario_doc *doc, const char *typed, bool from_command, char path[KVL_PATH_CAP])
+{
+  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
+  unsigned count = kvl_scenario_folders(doc, "", folders);
+  if (strlen(typed) >= KVL_PATH_CAP) {
+    return -ENAMETOOLONG;
+  }
+  if (typed[0] != '/' && !(from_command && readable(typed))) {
+    for (unsigned i = 0; i < count; i++) {
+      if (snprintf(path, KVL_PATH_CAP, "%s/%s", folders[i], typed) < KVL_PATH_CAP && readable(path)) {
+        return 0;
+      }
+    }
+    if (!from_command && !readable(typed) && snprintf(path, KVL_PATH_CAP, "%s/%s", doc->folder, typed) < KVL_PATH_CAP) {
+      return 0; /* does not exist: whoever opens it says so, with this name */
+    }
+  }
+  memcpy(path, typed, strlen(typed) + 1);
+  return 0;
+}
