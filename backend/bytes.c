@@ -64,9 +64,10 @@ int kvl_bytes_create(struct kvl_bytes **out, struct kvl_refdev *dev, uint32_t to
   b->slot = calloc(config->slots, sizeof *b->slot);
   b->arena = malloc(b->arena_bytes);
   if (b->slot == NULL || b->arena == NULL) {
+    int rc = kvl_err_set(err, -ENOMEM, "the host plane wants %llu bytes for its HBM arena: try a smaller node.kv_pool_bytes",
+                         (unsigned long long)b->arena_bytes);
     kvl_bytes_destroy(b);
-    return kvl_err_set(err, -ENOMEM, "the host plane wants %llu bytes for its HBM arena: try a smaller node.kv_pool_bytes",
-                       (unsigned long long)b->arena_bytes);
+    return rc;
   }
   memset(b->arena, 0xa5, b->arena_bytes); /* nothing that was never written can pass for a row */
   *out = b;

@@ -1,0 +1,215 @@
+/* kvloan run SCENARIO.json */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sim/cmd.h"
+#include "sim/plane_model.h"
+#include "sim/run.h"
+
+enum { SETS_MAX = 256 };
+
+static const char help[] =
+  "usage: kvloan run SCENARIO.json [OPTIONS]\n"
+  "\n"
+  "Replays the scenario and prints its summary.\n"
+  "  --set=KEY=VALUE      change a scenario key by its path (kvloan scenario keys lists them); repeat as you like\n"
+  "  --seed=N             the same as --set=seed=N\n"
+  "  --plane=model|host   model: time from the cost model (default); host: real bytes are moved and compared as well\n"
+  "  --store=FILE.db      keep the run in a result store\n"
+  "  --format=table|json|tsv\n"
+  "  --threads=N          that resolve selections (default: all cores); the result does not depend on it\n"
+  "  --verify             check every invariant after every event (slow)\n"
+  "  --quiet              no progress line\n";
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  stop = 1;
+}
+
+/* Progress: one line on a terminal, rewritten at most ten times a second; ETA from the share of requests done. */
+struct progress {
+  struct timespec started, shown;
+  bool any;
+};
+
+static double seconds_between(const struct timespec *a, const struct timespec *b)
+{
+  return (double)(b->tv_sec - a->tv_sec) + (double)(b->tv_nsec - a->tv_nsec) * 1e-9;
+}
+
+static void show_progress(void *context, uint64_t now_ns, uint64_t done, uint64_t total)
+{
+  struct progress *p = context;
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  if (p->any && seconds_between(&p->shown, &t) < 0.1) {
+    return;
+  }
+  p->any = true;
+  p->shown = t;
+  double elapsed = seconds_between(&p->started, &t);
+  fprintf(stderr, "\r%8.1f s simulated, %" PRIu64 " of %" PRIu64 " requests done", (double)now_ns / 1e9, done, total);
+  if (done != 0 && total != 0) {
+    fprintf(stderr, ", %.0f s to go   ", elapsed / (double)done * (double)(total - done));
+  }
+}
+
+static char *join_arguments(int argc, char **argv)
+{
+  size_t bytes = sizeof "kvloan";
+  for (int i = 0; i < argc; i++) {
+    bytes += strlen(argv[i]) + 1;
+  }
+  char *text = malloc(bytes);
+  if (text != NULL) {
+    strcpy(text, "kvloan");
+    for (int i = 0; i < argc; i++) {
+      strcat(strcat(text, " "), argv[i]);
+    }
+  }
+  return text;
+}
+
+static void print_notes(const struct kvl_run_result *r, const char *store)
+{
+  const struct kvl_summary *s = &r->engine.summary;
+  if (r->engine.status == KVL_RUN_INTERRUPTED) {
+    fprintf(stderr, "kvloan run: ended early at %.3f s of simulated time; %" PRIu64 " requests were cut short\n", s->simulated_s, s->requests_aborted);
+  }
+  if ((r->estimates & KVL_ESTIMATE_ROOFLINE) != 0) {
+    fprintf(stderr, "note: compute times are roofline estimates, not measurements\n");
+  }
+  if ((r->estimates & KVL_ESTIMATE_COMPUTE_OUTSIDE) != 0) {
+    fprintf(stderr, "note: step times were extrapolated past the ends of the compute table\n");
+  }
+  if ((r->estimates & KVL_ESTIMATE_LINK_OUTSIDE) != 0) {
+    fprintf(stderr, "note: host gathers range over more memory than the link's curve was measured for\n");
+  }
+  if (r->rows_checked != 0) {
+    fprintf(stderr, "%" PRIu64 " selected rows read back through their addresses, %" PRIu64 " differ\n", r->rows_checked, r->mismatches);
+  }
+  if (store != NULL) {
+    fprintf(stderr, "stored as run %" PRId64 " in %s\n", r->run, store);
+  }
+  fprintf(stderr, "%.2f s of wall time, %.0f MB at most", s->wall_s, (double)s->peak_memory_bytes / 1e6);
+  if (s->selections_total != 0) {
+    fprintf(stderr, ", %.1f million selected positions a second", s->selections_per_wall_s / 1e6);
+  }
+  fprintf(stderr, "\n");
+}
+
+int kvl_cmd_run(int argc, char **argv)
+{
+  static const struct option options[] = {
+    {"set", required_argument, NULL, 's'},    {"seed", required_argument, NULL, 'S'},   {"plane", required_argument, NULL, 'p'},
+    {"store", required_argument, NULL, 'o'},  {"format", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
+    {"verify", no_argument, NULL, 'v'},       {"quiet", no_argument, NULL, 'q'},        {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+  };
+  const char *sets[SETS_MAX];
+  unsigned set_count = 0;
+  char seed[64];
+  int format = KVL_FORMAT_TABLE;
+  bool quiet = false;
+  char *command = join_arguments(argc, argv);
+  struct kvl_run_options run = {.plane = "model", .command = command, .stop = &stop};
+  int option, code = 2;
+  optind = 1;
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (option) {
+    case 's':
+    case 'S':
+      if (set_count == SETS_MAX) {
+        fprintf(stderr, "kvloan run: more than %d --set options\n", SETS_MAX);
+        goto out;
+      }
+      if (option == 'S') {
+        (void)snprintf(seed, sizeof seed, "seed=%s", optarg);
+      }
+      sets[set_count++] = option == 'S' ? seed : optarg;
+      break;
+    case 'p':
+      run.plane = optarg;
+      break;
+    case 'o':
+      run.store = optarg;
+      break;
+    case 'f':
+      if (kvl_cmd_format("run", optarg, &format) != 0) {
+        goto out;
+      }
+      break;
+    case 't': {
+      char *end;
+      errno = 0;
+      unsigned long n = strtoul(optarg, &end, 10);
+      if (*end != '\0' || errno != 0 || n < 1 || n > 256) {
+        fprintf(stderr, "kvloan run: --threads=%s: not a number from 1 to 256\n", optarg);
+        goto out;
+      }
+      run.threads = (uint32_t)n;
+      break;
+    }
+    case 'v':
+      run.verify = true;
+      break;
+    case 'q':
+      quiet = true;
+      break;
+    case 'h':
+      fputs(help, stdout);
+      code = 0;
+      goto out;
+    default:
+      fprintf(stderr, "kvloan run --help lists the options\n");
+      goto out;
+    }
+  }
+  if (argc - optind != 1) {
+    fprintf(stderr, "kvloan run: %s (kvloan run --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");
+    goto out;
+  }
+
+  code = 1;
+  struct kvl_err err;
+  struct kvl_scenario_doc *doc = NULL;
+  if (kvl_scenario_load(&doc, argv[optind], sets, set_count, &err) != 0) {
+    fprintf(stderr, "%s\n", err.text);
+    goto out;
+  }
+  struct sigaction action = {.sa_handler = on_signal};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
+  struct progress progress = {.any = false};
+  (void)clock_gettime(CLOCK_MONOTONIC, &progress.started);
+  if (!quiet && isatty(STDERR_FILENO) == 1) {
+    run.progress = show_progress;
+    run.progress_context = &progress;
+  }
+  struct kvl_run_result result;
+  int rc = kvl_run(doc, &run, &result, &err);
+  if (progress.any) {
+    fprintf(stderr, "\r\033[K");
+  }
+  if (rc != 0) {
+    fprintf(stderr, "%s\n", err.text);
+  } else {
+    kvl_summary_write(stdout, (enum kvl_format)format, kvl_scenario_of(doc)->name, &result.engine.summary);
+    print_notes(&result, run.store);
+    code = result.mismatches != 0 ? 1 : result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
+  }
+  kvl_scenario_free(doc);
+out:
+  free(command);
+  return code;
+}

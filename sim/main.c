@@ -1,0 +1,58 @@
+/* kvloan: elastic KV residency for sparse-attention serving, simulated through the code that would run it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend/base/nearest.h"
+#include "sim/cmd.h"
+#include "sim/version.h"
+
+static const struct {
+  const char *name;
+  int (*main)(int argc, char **argv);
+  const char *what;
+} commands[] = {
+  {"run", kvl_cmd_run, "replay a scenario and print its summary"},
+  {"reproduce", kvl_cmd_reproduce, "run the published experiment's rows and compare"},
+  {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
+  {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},
+  {"results", kvl_cmd_results, "list, show, export, compare and plot stored runs"},
+};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void usage(FILE *out)
+{
+  fprintf(out, "usage: kvloan COMMAND [ARGUMENTS]   (kvloan COMMAND --help tells more)\n\n");
+  for (int i = 0; i < COMMANDS; i++) {
+    fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  if (argc < 2) {
+    usage(stderr);
+    return 2;
+  }
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    usage(stdout);
+    return 0;
+  }
+  if (strcmp(argv[1], "--version") == 0) {
+    printf("kvloan %s\n", KVL_VERSION);
+    return 0;
+  }
+  const char *names[COMMANDS];
+  for (int i = 0; i < COMMANDS; i++) {
+    names[i] = commands[i].name;
+    if (strcmp(argv[1], commands[i].name) == 0) {
+      int rc = commands[i].main(argc - 1, argv + 1);
+      if (fflush(stdout) != 0 || ferror(stdout)) { /* a full disk or a closed pipe must not pass for success */
+        fprintf(stderr, "kvloan: standard output could not be written\n");
+        return 1;
+      }
+      return rc;
+    }
+  }
+  fprintf(stderr, "kvloan: no command '%s'; did you mean '%s'?\n", argv[1], kvl_nearest(argv[1], names, COMMANDS));
+  return 2;
+}

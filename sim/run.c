@@ -1,0 +1,167 @@
+#include "sim/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/base/nearest.h"
+#include "sim/plane_model.h"
+#include "sim/version.h"
+
+enum { SLOTS_MAX = 512 }; /* the largest decode batch of one GPU (the kernels' limit) */
+
+static uint64_t wall_ns(void)
+{
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t peak_memory_bytes(void)
+{
+  struct rusage usage;
+  (void)getrusage(RUSAGE_SELF, &usage);
+  return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static const char *const mode_name[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive"};
+
+/* Every request of the workload must fit an empty node (I9: what fits alone is served in the end; what does not is refused now, not in mid-run). */
+static int check_longest(const struct kvl_scenario *s, uint32_t tokens_max, uint32_t frames, struct kvl_err *err)
+{
+  struct kvl_session_bytes b;
+  kvl_session_bytes(s, tokens_max, &b);
+  bool resident = s->mode == KVL_MODE_RESIDENT;
+  uint64_t page = kvl_page_bytes(s), need = ((resident ? b.resident : b.fixed) + page - 1) / page;
+  if (need > frames) {
+    return kvl_err_set(err, -EINVAL, "%s: node.kv_pool_bytes: the longest request (%u tokens) needs %.3f GB of HBM in %s mode, a decode GPU has %.3f GB",
+                       s->file, tokens_max, (double)(need * page) / 1e9, mode_name[s->mode], (double)(frames * page) / 1e9);
+  }
+  if (!resident && b.host > s->node.host_pool_bytes) {
+    return kvl_err_set(err, -EINVAL, "%s: node.host_pool_bytes: the longest request (%u tokens) needs %.3f GB of host memory, the pool has %.3f GB",
+                       s->file, tokens_max, (double)b.host / 1e9, (double)s->node.host_pool_bytes / 1e9);
+  }
+  return 0;
+}
+
+static int open_selections(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
+{
+  *source = NULL;
+  if (s->mode == KVL_MODE_RESIDENT) { /* every row is in HBM: there is nothing to resolve */
+    return 0;
+  }
+  switch (s->selection.kind) {
+  case KVL_SELECT_NONE:
+    return 0;
+  case KVL_SELECT_PRESET:
+    return kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
+  case KVL_SELECT_TRACE:
+    return kvl_source_open_trace(source, s->selection.path, &s->model.selection, s->seed, err);
+  }
+  return 0;
+}
+
+static int open_plane(const struct kvl_run_options *o, const struct kvl_plane_model_config *config, struct kvl_plane **plane, struct kvl_err *err)
+{
+  static const char *const planes[] = {"model", "host", "cuda"};
+  struct kvl_plane_model_config c = *config;
+  if (strcmp(o->plane, "model") == 0 || strcmp(o->plane, "host") == 0) {
+    c.bytes = strcmp(o->plane, "host") == 0;
+    return kvl_plane_model_create(plane, &c, err);
+  }
+  if (strcmp(o->plane, "cuda") == 0) {
+    return kvl_err_set(err, -ENOSYS, "--plane=cuda: this build has no CUDA plane; --plane=host moves real bytes without a GPU");
+  }
+  return kvl_err_set(err, -EINVAL, "--plane=%s: no such plane; did you mean %s?", o->plane, kvl_nearest(o->plane, planes, 3));
+}
+
+static int begin_store(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o, struct kvl_store **store, int64_t *run, struct kvl_err *err)
+{
+  *store = NULL;
+  if (o->store == NULL) {
+    return 0;
+  }
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  char *json = kvl_scenario_json(doc);
+  if (json == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory for the scenario's text");
+  }
+  struct kvl_run_info info = {.name = s->name, .mode = mode_name[s->mode], .plane = o->plane, .scenario_json = json,
+                              .build = KVL_VERSION, .command = o->command == NULL ? "" : o->command, .seed = s->seed};
+  int rc = kvl_store_open(store, o->store, err);
+  rc = rc != 0 ? rc : kvl_store_run_begin(*store, &info, run, err);
+  free(json);
+  return rc;
+}
+
+int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o, struct kvl_run_result *result, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  uint64_t started = wall_ns();
+  memset(result, 0, sizeof *result);
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  struct kvl_load *load = NULL;
+  struct kvl_selection_source *source = NULL;
+  struct kvl_plane *plane = NULL;
+  struct kvl_store *store = NULL;
+
+  int rc = kvl_load_create(&load, s, err);
+  uint64_t frames = s->node.kv_pool_bytes / kvl_page_bytes(s);
+  if (rc == 0 && frames > INT32_MAX) {
+    rc = kvl_err_set(err, -EINVAL, "%s: policy.page_tokens: the pool has %llu pages, more than %d; a larger page helps", s->file,
+                     (unsigned long long)frames, INT32_MAX);
+  }
+  rc = rc != 0 ? rc : check_longest(s, kvl_load_tokens_max(load), (uint32_t)frames, err);
+  rc = rc != 0 ? rc : open_selections(s, &source, err);
+  if (rc == 0) {
+    struct kvl_plane_model_config pc = {
+      .scenario = s,
+      .selections = source,
+      .slots = SLOTS_MAX,
+      .frames = (uint32_t)frames,
+      .tokens_max = kvl_load_tokens_max(load),
+      .threads = o->threads != 0 ? o->threads : cores < 1 ? 1 : (uint32_t)cores,
+    };
+    rc = open_plane(o, &pc, &plane, err);
+  }
+  rc = rc != 0 ? rc : begin_store(doc, o, &store, &result->run, err);
+  bool ran = rc == 0;
+  if (ran) {
+    struct kvl_engine_config ec = {
+      .scenario = s,
+      .plane = plane,
+      .load = load,
+      .slots = SLOTS_MAX,
+      .frames = (uint32_t)frames,
+      .store = store,
+      .verify = o->verify,
+      .matched_batch = o->matched_batch,
+      .stop = o->stop,
+      .progress = o->progress,
+      .progress_context = o->progress_context,
+    };
+    rc = kvl_engine_run(&ec, &result->engine, err);
+    struct kvl_summary *sum = &result->engine.summary;
+    sum->seed = s->seed;
+    sum->wall_s = (double)(wall_ns() - started) / 1e9;
+    sum->selections_per_wall_s = sum->wall_s > 0 ? (double)sum->selections_total / sum->wall_s : 0.0;
+    sum->peak_memory_bytes = peak_memory_bytes();
+    result->estimates = kvl_plane_model_estimates(plane);
+    kvl_plane_model_checked(plane, &result->rows_checked, &result->mismatches);
+    if (store != NULL) {
+      struct kvl_err end_err;
+      int end = kvl_store_run_end(store, result->run, sum, rc != 0 ? KVL_RUN_FAILED : result->engine.status, rc != 0 ? &end_err : err);
+      rc = rc != 0 ? rc : end;
+    }
+  }
+  kvl_store_close(store);
+  if (plane != NULL) {
+    plane->ops->close(plane);
+  }
+  kvl_source_close(source);
+  kvl_load_destroy(load);
+  return rc;
+}

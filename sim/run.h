@@ -1,0 +1,32 @@
+/* One run: a loaded scenario, a plane by name, the engine, a store if wanted, and the summary. */
+#ifndef KVL_SIM_RUN_H
+#define KVL_SIM_RUN_H
+
+#include <signal.h>
+
+#include "sim/engine.h"
+#include "sim/scenario.h"
+
+struct kvl_run_options {
+  const char *plane;        /* model, host, cuda */
+  const char *store;        /* file; NULL: none */
+  const char *command;      /* for the store */
+  uint32_t threads;         /* 0: as many as there are cores */
+  bool verify;
+  uint32_t matched_batch;
+  const volatile sig_atomic_t *stop;
+  void (*progress)(void *context, uint64_t now_ns, uint64_t done, uint64_t total);
+  void *progress_context;
+};
+
+struct kvl_run_result {
+  struct kvl_engine_result engine;   /* summary complete */
+  unsigned estimates;                /* KVL_ESTIMATE_* */
+  uint64_t rows_checked, mismatches; /* host plane */
+  int64_t run;                       /* number in the store */
+};
+
+/* 0, or a negative errno and a line. A run that failed or was interrupted is marked so in the store. */
+int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *options, struct kvl_run_result *result, struct kvl_err *err);
+
+#endif
