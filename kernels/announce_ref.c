@@ -170,7 +170,7 @@ int kvl_announce_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, const s
     }
     c->bank_mark[slot] = c->announced;
     c->row_of_place[g->hot_rows + slot] = row;
-    kvl_table_insert(c, row, (int32_t)(g->hot_rows + slot));
+    c->table[kvl_table_seek(c, (uint32_t)row)] = (struct kvl_place_entry){row, (int32_t)(g->hot_rows + slot)};
     copies[copied++] = (struct kvl_fetch){row, c->bases.bank + (kvl_addr)slot};
   }
   *copy_count = copied;

@@ -81,7 +81,7 @@ struct kvl_cache *kvl_cache_init(void *memory, const struct kvl_cache_geometry *
   c->tail_taken = (uint64_t *)(void *)(m + l.tail_taken);
   size_t places = (size_t)geometry->hot_rows + geometry->bank_rows;
   uint32_t bits = table_bits(places);
-  c->table_shift = 32 - bits;
+  c->pair_shift = 33 - bits;
   c->table_mask = (uint32_t)((UINT64_C(1) << bits) - 1);
   c->order_skipped = UINT32_MAX;
   c->random = random_seed;

@@ -1,7 +1,7 @@
 /* Resolve, the C reference: three passes over ever fewer lanes, then places for the misses.
  *
  *   1. every lane: range test and page map, without a branch; what is not on a borrowed page is compressed into a list;
- *   2. the rest: first probe of the row table, without a branch (most hot and bank hits end here);
+ *   2. the rest: first two entries of the row table, without a branch (most hot and bank hits end here);
  *   3. what is left: collisions, misses, tail, scratch, -1, violations.
  *
  * Look-ups of all queries come before the first miss is placed. Duplicate misses need no set of their own: the first one enters the row table,
@@ -36,7 +36,7 @@ static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict
   uint64_t mapped = (uint64_t)c->pages << shift;
   uint32_t limit = pass.history < mapped ? pass.history : (uint32_t)mapped;
   const struct kvl_place_entry *table = c->table;
-  uint32_t table_shift = c->table_shift;
+  uint32_t pair_shift = c->pair_shift;
   uint32_t rest = 0;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t row = (uint32_t)rows[i];
@@ -47,7 +47,7 @@ static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict
     rest_row[rest] = row;
     rest_lane[rest] = i;
     rest += lost;
-    __builtin_prefetch(&table[kvl_row_hash(row, table_shift) & (0u - lost)]);
+    __builtin_prefetch(&table[2 * kvl_row_hash(row, pair_shift) & (0u - lost)]);
   }
   return rest;
 }
@@ -58,7 +58,7 @@ static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint3
 {
   const struct kvl_place_entry *restrict table = c->table;
   uint32_t *restrict used = c->used;
-  uint32_t shift = c->table_shift;
+  uint32_t pair_shift = c->pair_shift;
   uint32_t history = pass.history;
   uint32_t seq = c->seq;
   uint32_t hot_rows = c->geometry->hot_rows;
@@ -70,9 +70,11 @@ static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint3
   for (uint32_t i = 0; i < n; i++) {
     uint32_t row = rest_row[i];
     uint32_t lane = rest_lane[i];
-    struct kvl_place_entry e = table[kvl_row_hash(row, shift)];
-    uint32_t place = (uint32_t)e.place;
-    uint32_t lost = mask_of((uint32_t)e.row != row) | mask_of(row >= history);
+    const struct kvl_place_entry *restrict pair = &table[2 * kvl_row_hash(row, pair_shift)];
+    uint32_t first = mask_of((uint32_t)pair[0].row == row);
+    uint32_t second = mask_of((uint32_t)pair[1].row == row);
+    uint32_t place = ((uint32_t)pair[0].place & first) | ((uint32_t)pair[1].place & second);
+    uint32_t lost = ~(first | second) | mask_of(row >= history);
     uint32_t in_hot = mask_of(place < hot_rows);
     used[(place & ~lost) | (nowhere & lost)] = seq;
     addresses[lane] = (kvl_addr)((place + bank + (bank_to_hot & in_hot)) | lost);
@@ -137,9 +139,9 @@ static uint32_t place_misses(struct kvl_cache *c, struct kvl_resolve_ws *ws, uin
   for (uint32_t i = 0; i < misses; i++) {
     kvl_row row = (kvl_row)ws->miss_row[i];
     kvl_addr to;
-    int32_t place = kvl_table_find(c, (uint32_t)row);
-    if (place != KVL_NONE) { /* placed a moment ago */
-      addresses[ws->miss_lane[i]] = c->bases.hot + place;
+    struct kvl_place_entry *entry = &c->table[kvl_table_seek(c, (uint32_t)row)];
+    if (entry->row != KVL_NONE) { /* placed a moment ago */
+      addresses[ws->miss_lane[i]] = c->bases.hot + entry->place;
       continue;
     }
     kvl_slot slot = kvl_victim_take(c);
@@ -159,12 +161,12 @@ static uint32_t place_misses(struct kvl_cache *c, struct kvl_resolve_ws *ws, uin
       }
     } else {
       kvl_row old = c->row_of_place[slot];
+      *entry = (struct kvl_place_entry){row, slot}; /* before the removal, which may close up the path to an entry found earlier */
       if (old == KVL_NONE) {
         c->hot_used++;
       } else {
         kvl_table_remove(c, old);
       }
-      kvl_table_insert(c, row, slot);
       c->row_of_place[slot] = row;
       c->stamp[slot] = c->seq;
       c->used[slot] = c->seq;

@@ -1,7 +1,7 @@
 /* Which hot slot makes room: LRU and FIFO from a lazily sorted list, random by rejection. See state_ref.h for why the list is exact. */
 #include "kernels/state_ref.h"
 
-enum { BUCKETS = 2048, RANDOM_TRIES = 32 };
+enum { BUCKETS = 2048, RANDOM_TRIES = 32, AHEAD = 8 };
 
 /* In-place heap sort of one bucket: no memory, no recursion, never quadratic. */
 static void sort_bucket(uint64_t *a, uint32_t n)
@@ -96,6 +96,10 @@ static kvl_slot take_ordered(struct kvl_cache *c)
       uint32_t slot = (uint32_t)c->order[at];
       if (c->stamp[slot] != (uint32_t)(c->order[at] >> 32)) {
         continue; /* used since */
+      }
+      if (at + AHEAD < c->order_end) { /* what the next victims will touch: their rows, then where the table holds those */
+        __builtin_prefetch(&c->row_of_place[(uint32_t)c->order[at + AHEAD]]);
+        __builtin_prefetch(&c->table[kvl_table_home(c, (uint32_t)c->row_of_place[(uint32_t)c->order[at + AHEAD / 2]])]);
       }
       if (c->used[slot] == c->seq || (c->pins > 0 && kvl_hot_is_pinned(c, slot))) {
         c->order_skipped = at < c->order_skipped ? at : c->order_skipped;
