@@ -136,9 +136,11 @@ int kvl_scenario_load(struct kvl_scenario_doc **doc, const char *path, const cha
 {
   char *text = NULL;
   size_t size = 0;
+  char file[KVL_PATH_CAP];
   *doc = NULL;
-  int rc = kvl_scenario_read_file(path, &text, &size, err);
-  rc = rc == 0 ? kvl_scenario_parse(doc, text, size, path, sets, set_count, err) : rc;
+  int rc = kvl_scenario_find_scenario(path, file, err);
+  rc = rc == 0 ? kvl_scenario_read_file(file, &text, &size, err) : rc;
+  rc = rc == 0 ? kvl_scenario_parse(doc, text, size, file, sets, set_count, err) : rc;
   free(text);
   return rc;
 }

@@ -8,7 +8,7 @@
 #include "results/summary.h"
 #include "sim/model.h"
 
-/* Reads `path`, applies `sets` ("path.to.key=value", values as JSON or bare words), reads the named descriptors (scenarios/models/NAME.json,
+/* Reads `path` (or, without a slash and .json, the scenario of that name in $KVLOAN_SCENARIOS or the installation), applies `sets` ("path.to.key=value", values as JSON or bare words), reads the named descriptors (scenarios/models/NAME.json,
  * scenarios/hardware/NAME.json, scenarios/costs/NAME.json: beside the scenario file, in its parent folder, or in the installed data folder), and
  * checks everything: unknown keys, wrong types, impossible values, a capacity that cannot hold one session. One line of error with file, line, key,
  * reason and the nearest valid choice; -EINVAL (or -ENOENT, -EIO). */
@@ -29,6 +29,13 @@ char *kvl_scenario_json(const struct kvl_scenario_doc *doc);
 
 /* `kvloan scenario check`: bytes per session by part, sessions that fit in each mode and what binds, host bytes, where each number comes from. */
 int kvl_scenario_explain(FILE *out, enum kvl_format format, const struct kvl_scenario_doc *doc);
+
+/* The rest of the capacity check, for workloads whose largest session is known only once their file is read: can the node hold one session of
+ * `tokens` in the scenario's mode? -EINVAL says how much is missing. */
+int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t tokens, struct kvl_err *err);
+
+/* Names and one line on each of the scenarios, models, hardware parts and cost profiles in $KVLOAN_SCENARIOS or the installation. -ENOENT: none. */
+int kvl_scenario_list(FILE *out, enum kvl_format format);
 
 /* Every key with type, unit, range, default and meaning, as Markdown. */
 void kvl_scenario_write_keys(FILE *out);

@@ -120,14 +120,10 @@ static int check_workload(const struct kvl_scenario_doc *doc, struct kvl_err *er
   return 0;
 }
 
-static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t tokens, struct kvl_err *err)
 {
   const struct kvl_scenario *s = &doc->scenario;
   static const char *const names[] = {"resident", "fixed", "adaptive"};
-  if (s->node.kv_pool_bytes > s->hardware.hbm_bytes) {
-    return wrong(doc, err, "node.kv_pool_bytes", "is more than the HBM of %s (nearest: %" PRIu64 ")", s->hardware.name, s->hardware.hbm_bytes);
-  }
-  uint64_t tokens = s->workload.kind == KVL_WORK_FILE ? 1 : (uint64_t)s->workload.input_tokens + s->workload.output_tokens;
   struct kvl_session_bytes bytes;
   kvl_session_bytes(s, tokens, &bytes);
   uint64_t page = kvl_page_bytes(s), pool = s->node.kv_pool_bytes / page * page;
@@ -143,6 +139,16 @@ static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *er
                  " are missing (nearest: %" PRIu64 ")", tokens, names[s->mode], bytes.host, bytes.host - s->node.host_pool_bytes, bytes.host);
   }
   return 0;
+}
+
+static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  if (s->node.kv_pool_bytes > s->hardware.hbm_bytes) {
+    return wrong(doc, err, "node.kv_pool_bytes", "is more than the HBM of %s (nearest: %" PRIu64 ")", s->hardware.name, s->hardware.hbm_bytes);
+  }
+  uint64_t tokens = s->workload.kind == KVL_WORK_FILE ? 1 : (uint64_t)s->workload.input_tokens + s->workload.output_tokens;
+  return kvl_scenario_check_tokens(doc, tokens, err);
 }
 
 int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err)

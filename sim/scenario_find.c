@@ -104,15 +104,57 @@ int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char *
   return rc;
 }
 
-static const char *kind_of(const char *section)
-{
-  return strcmp(section, "model") == 0 ? "models" : section;
-}
-
 static bool readable(const char *path)
 {
   struct stat info;
   return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
+}
+
+int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err)
+{
+  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
+  size_t n = strlen(name);
+  if (n >= KVL_PATH_CAP) {
+    return kvl_err_set(err, -ENOENT, "%.80s...: the name is too long", name);
+  }
+  memcpy(path, name, n + 1);
+  struct stat info;
+  if (stat(name, &info) == 0) {
+    return 0;
+  }
+  if (errno != ENOENT && errno != ENOTDIR) {
+    return kvl_err_set(err, -EIO, "%s: %s", name, strerror(errno));
+  }
+  bool bare = strchr(name, '/') == NULL && !(n > 5 && strcmp(name + n - 5, ".json") == 0);
+  unsigned count = bare ? kvl_scenario_folders(NULL, "", folders) : 1;
+  if (!bare) { /* a mistyped file: its neighbours */
+    const char *slash = strrchr(name, '/');
+    int length = slash == NULL ? 0 : slash == name ? 1 : (int)(slash - name);
+    (void)snprintf(folders[0], KVL_PATH_CAP, "%.*s", length == 0 ? 1 : length, length == 0 ? "." : name);
+  }
+  struct kvl_arena arena = {0};
+  const char **names, *nearest = NULL;
+  unsigned found;
+  for (unsigned i = 0; i < count && nearest == NULL; i++) {
+    if (bare && snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && readable(path)) {
+      kvl_arena_free(&arena);
+      return 0;
+    }
+    const char *slash = strrchr(name, '/');
+    if (kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
+      nearest = kvl_nearest(slash == NULL ? name : slash + 1, names, found);
+    }
+  }
+  int rc = nearest == NULL ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario", name)
+           : bare          ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario (nearest: %s)", name, nearest)
+                           : kvl_err_set(err, -ENOENT, "%s: there is no such file (nearest: %s.json)", name, nearest);
+  kvl_arena_free(&arena);
+  return rc;
+}
+
+static const char *kind_of(const char *section)
+{
+  return strcmp(section, "model") == 0 ? "models" : section;
 }
 
 /* A name with a slash or .json is a file beside the scenario; others are looked up. */

@@ -1,0 +1,188 @@
+/* kvloan scenario check|json|keys|list */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/base/nearest.h"
+#include "sim/cmd.h"
+#include "sim/scenario.h"
+#include "traces/workload.h"
+
+enum { SETS_MAX = 256 };
+
+static const char help[] =
+  "usage: kvloan scenario check FILE [--set=KEY=VALUE]... [--format=table|json|tsv]\n"
+  "       kvloan scenario json FILE [--set=KEY=VALUE]...\n"
+  "       kvloan scenario keys\n"
+  "       kvloan scenario list [--format=table|json|tsv]\n"
+  "\n"
+  "  check   explain what a scenario resolves to: bytes of a session by part, sessions that fit in each mode and what binds,\n"
+  "          and every value with its origin\n"
+  "  json    the same scenario as one line of self-contained JSON: descriptors and defaults written out\n"
+  "  keys    every key with its unit, range, default and meaning\n"
+  "  list    the scenarios, models, hardware parts and cost profiles that a scenario can name\n"
+  "\n"
+  "FILE is a scenario file, or the name of a listed scenario.\n";
+
+struct arguments {
+  const char *file;
+  const char *sets[SETS_MAX];
+  unsigned set_count;
+  int format;
+};
+
+/* 0; 2: usage; -1: --help was asked for. */
+static int parse(int argc, char **argv, bool takes_file, bool takes_format, struct arguments *a)
+{
+  static const struct option options[] = {
+    {"set", required_argument, NULL, 's'}, {"format", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+  int option;
+  *a = (struct arguments){.format = KVL_FORMAT_TABLE};
+  optind = 1;
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    if (option == 'h') {
+      return -1;
+    }
+    if (option == 's' && takes_file) {
+      if (a->set_count == SETS_MAX) {
+        (void)fprintf(stderr, "kvloan scenario: more than %d --set options\n", SETS_MAX);
+        return 2;
+      }
+      a->sets[a->set_count++] = optarg;
+    } else if (option == 'f' && takes_format) {
+      if (kvl_cmd_format("scenario", optarg, &a->format) != 0) {
+        return 2;
+      }
+    } else {
+      if (option == 's' || option == 'f') {
+        (void)fprintf(stderr, "kvloan scenario %s takes no --%s\n", argv[0], option == 's' ? "set" : "format");
+      }
+      (void)fprintf(stderr, "kvloan scenario --help tells more\n");
+      return 2;
+    }
+  }
+  int wanted = takes_file ? 1 : 0;
+  if (argc - optind != wanted) {
+    (void)fprintf(stderr, "kvloan scenario %s: %s (kvloan scenario --help tells more)\n", argv[0],
+                  argc - optind < wanted ? "which scenario?" : takes_file ? "one scenario at a time" : "takes no file");
+    return 2;
+  }
+  a->file = takes_file ? argv[optind] : NULL;
+  return 0;
+}
+
+static int load(const struct arguments *a, struct kvl_scenario_doc **doc)
+{
+  struct kvl_err err;
+  if (kvl_scenario_load(doc, a->file, a->sets, a->set_count, &err) != 0) {
+    (void)fprintf(stderr, "%s\n", err.text);
+    return 1;
+  }
+  return 0;
+}
+
+/* What only the workload file can tell: that it can be read to its end, and that its largest request fits. */
+static int check_file(const struct kvl_scenario_doc *doc)
+{
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  struct kvl_workload_file *file = NULL;
+  struct kvl_workload_extent extent;
+  struct kvl_err err;
+  if (s->workload.kind != KVL_WORK_FILE) {
+    return 0;
+  }
+  int rc = kvl_workload_open(&file, s->workload.path, s->workload.format, &err);
+  if (rc == 0) {
+    rc = kvl_workload_extent(file, &extent, &err);
+    kvl_workload_close(file);
+  }
+  rc = rc == 0 ? kvl_scenario_check_tokens(doc, extent.tokens_max, &err) : rc;
+  if (rc != 0) {
+    (void)fprintf(stderr, "%s\n", err.text);
+  }
+  return rc != 0;
+}
+
+static int check(int argc, char **argv)
+{
+  struct arguments a;
+  struct kvl_scenario_doc *doc = NULL;
+  int code = parse(argc, argv, true, true, &a);
+  code = code == 0 ? load(&a, &doc) : code;
+  code = code == 0 ? check_file(doc) : code;
+  if (code == 0 && kvl_scenario_explain(stdout, (enum kvl_format)a.format, doc) != 0) {
+    (void)fprintf(stderr, "kvloan scenario: out of memory, or standard output could not be written\n");
+    code = 1;
+  }
+  kvl_scenario_free(doc);
+  return code;
+}
+
+static int json(int argc, char **argv)
+{
+  struct arguments a;
+  struct kvl_scenario_doc *doc = NULL;
+  int code = parse(argc, argv, true, false, &a);
+  code = code == 0 ? load(&a, &doc) : code;
+  if (code == 0) {
+    char *text = kvl_scenario_json(doc);
+    if (text == NULL) {
+      (void)fprintf(stderr, "kvloan scenario: out of memory\n");
+      code = 1;
+    } else {
+      (void)printf("%s\n", text);
+    }
+    free(text);
+  }
+  kvl_scenario_free(doc);
+  return code;
+}
+
+static int keys(int argc, char **argv)
+{
+  struct arguments a;
+  int code = parse(argc, argv, false, false, &a);
+  if (code == 0) {
+    kvl_scenario_write_keys(stdout);
+  }
+  return code;
+}
+
+static int list(int argc, char **argv)
+{
+  struct arguments a;
+  int code = parse(argc, argv, false, true, &a);
+  if (code == 0 && kvl_scenario_list(stdout, (enum kvl_format)a.format) != 0) {
+    (void)fprintf(stderr, "kvloan scenario: no scenarios folder was found; KVLOAN_SCENARIOS can name one\n");
+    code = 1;
+  }
+  return code;
+}
+
+int kvl_cmd_scenario(int argc, char **argv)
+{
+  static const char *const names[] = {"check", "json", "keys", "list"};
+  static int (*const run[])(int, char **) = {check, json, keys, list};
+  enum { COUNT = 4 };
+  if (argc < 2) {
+    (void)fputs(help, stderr);
+    return 2;
+  }
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    (void)fputs(help, stdout);
+    return 0;
+  }
+  for (int i = 0; i < COUNT; i++) {
+    if (strcmp(argv[1], names[i]) == 0) {
+      int code = run[i](argc - 1, argv + 1);
+      if (code < 0) {
+        (void)fputs(help, stdout);
+        code = 0;
+      }
+      return code;
+    }
+  }
+  (void)fprintf(stderr, "kvloan scenario: no command '%s'; did you mean '%s'?\n", argv[1], kvl_nearest(argv[1], names, COUNT));
+  return 2;
+}
