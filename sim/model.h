@@ -68,6 +68,8 @@ enum kvl_compute_kind { KVL_COMPUTE_TABLE, KVL_COMPUTE_LAW, KVL_COMPUTE_ROOFLINE
 struct kvl_costs {
   char name[KVL_NAME_MAX];
   char source[256];
+  char model[KVL_NAME_MAX];           /* what it was made for; "": anything */
+  char hardware[KVL_NAME_MAX];
   enum kvl_compute_kind compute;
   struct kvl_curve step_ns_by_tokens; /* table: step time over verified tokens */
   uint64_t law_fixed_ns, law_token_ns; /* law: fixed + tokens x token */
@@ -86,6 +88,11 @@ struct kvl_costs {
   uint64_t transfer_fixed_ns;         /* hand-over: from a free slot to the start of the transfer */
 };
 
+/* When a request may enter the prefill queue: as it arrives, or once a decode GPU has reserved its memory (engines that hand the KV over
+ * directly do the latter: the prefill GPU needs to know where to write). */
+enum kvl_prefill_start { KVL_PREFILL_ON_ARRIVAL, KVL_PREFILL_ON_RESERVATION };
+/* Who gets a request: whichever GPU has room first, or one that a stateless router chose when the request came. */
+enum kvl_routing { KVL_ROUTE_LEAST_LOADED, KVL_ROUTE_ROUND_ROBIN, KVL_ROUTE_RANDOM };
 enum kvl_admission_copy { KVL_COPY_SERIAL, KVL_COPY_SIDE_STREAM, KVL_COPY_BOUNDED };
 enum kvl_workload_kind { KVL_WORK_CLOSED, KVL_WORK_POISSON, KVL_WORK_GAMMA, KVL_WORK_FILE };
 enum kvl_selection_kind { KVL_SELECT_NONE, KVL_SELECT_PRESET, KVL_SELECT_TRACE };
@@ -103,6 +110,8 @@ struct kvl_scenario {
     uint64_t kv_pool_bytes;           /* HBM for KV of one decode GPU */
     uint64_t host_pool_bytes;         /* pinned host memory of the decode node, shared by its GPUs */
     uint32_t sessions_per_gpu_max;    /* adaptive and fixed: most sessions a decode GPU takes, whatever fits; 0: no limit */
+    enum kvl_prefill_start prefill_start;
+    enum kvl_routing routing;
   } node;
 
   enum kvl_mode mode;

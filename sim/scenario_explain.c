@@ -238,6 +238,21 @@ static void table_caches(FILE *out, const struct kvl_model *m)
   }
 }
 
+/* Stated origins of numbers inside the caches, each text once, oldest first. */
+static void table_inner(FILE *out, const struct kvl_scenario_doc *doc, const struct kvl_inner_origin *inner)
+{
+  if (inner == NULL) {
+    return;
+  }
+  table_inner(out, doc, inner->next);
+  for (const struct kvl_inner_origin *older = inner->next; older != NULL; older = older->next) {
+    if (strcmp(older->text, inner->text) == 0) {
+      return;
+    }
+  }
+  (void)fprintf(out, "  %s: %s\n", inner->path, inner->text);
+}
+
 static void table_part(FILE *out, const char *name, uint64_t small, uint64_t resident, const char *note)
 {
   char a[SMALL_TEXT], b[SMALL_TEXT];
@@ -288,8 +303,15 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
   if (s->costs.compute == KVL_COMPUTE_ROOFLINE) {
     (void)fputs("            compute times are an ESTIMATE: a roofline, not a measurement\n", out);
   }
+  if (strncmp(m->name, s->costs.model, strlen(s->costs.model)) != 0) { /* variants of a model share its profile */
+    (void)fprintf(out, "            made for %s: with %s every time is an EXTRAPOLATION\n", s->costs.model, m->name);
+  }
+  if (s->costs.hardware[0] != '\0' && strcmp(s->hardware.name, s->costs.hardware) != 0) {
+    (void)fprintf(out, "            made for %s: on %s every time is an EXTRAPOLATION\n", s->costs.hardware, s->hardware.name);
+  }
   (void)fprintf(out, "  mode      %s\n\n", mode_names[s->mode]);
   table_caches(out, m);
+  table_inner(out, doc, doc->inner);
   uint64_t token_q8 = f->row_bytes_q8 + f->index_bytes_q8 + m->whole_bytes_per_token_q8;
   (void)fprintf(out, "  %s bytes a token: %s of rows may leave HBM, %s of index keys stay", kvl_decimal_print(token_q8, 256, per_token),
                 kvl_decimal_print(f->row_bytes_q8, 256, rows), kvl_decimal_print(f->index_bytes_q8, 256, index));
@@ -329,6 +351,10 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
     double share = (double)left / ((double)fit * (double)f->bytes.rows);
     (void)fprintf(out, "  adaptive with %s: %s of HBM left to lend, %.1f %% of their history; host %s a GPU\n", grouped(fit, a), amount(left, b),
                   share > 1 ? 100.0 : 100 * share, amount(fit * f->bytes.host, c));
+  }
+  if (m->weights_bytes + s->node.kv_pool_bytes > s->hardware.hbm_bytes) {
+    (void)fprintf(out, "  note: weights of %s and this pool do not fit the %s of %s together\n", amount(m->weights_bytes, a),
+                  amount(s->hardware.hbm_bytes, b), s->hardware.name);
   }
   table_numbers(out, doc);
 }

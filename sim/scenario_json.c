@@ -138,10 +138,69 @@ static int walk_number(struct walk *w)
   return rc;
 }
 
+/* Four hexadecimal digits at `at`; -1 when there are none. */
+static long hex4(const struct walk *w, size_t at)
+{
+  long value = 0;
+  for (size_t i = at; i < at + 4; i++) {
+    int c = i < w->size ? (unsigned char)w->text[i] : 0;
+    int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (digit < 0) {
+      return -1;
+    }
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+/* At the character after a backslash; leaves the last character of the escape. */
+static int walk_escape(struct walk *w)
+{
+  int c = peek(w);
+  if (c != 'u') {
+    return c != -1 && c != 0 && strchr("\"\\/bfnrt", c) != NULL ? 0 : bad(w, "a string holds an unknown \\ escape");
+  }
+  long unit = hex4(w, w->at + 1);
+  w->at += 4;
+  if (unit < 0) {
+    return bad(w, "\\u needs four hexadecimal digits");
+  }
+  if (unit == 0) {
+    return bad(w, "a string holds \\u0000");
+  }
+  if (unit >= 0xd800 && unit <= 0xdfff) { /* two units make one character */
+    bool pair = unit < 0xdc00 && w->size - w->at >= 7 && w->text[w->at + 1] == '\\' && w->text[w->at + 2] == 'u';
+    long low = pair ? hex4(w, w->at + 3) : -1;
+    if (low < 0xdc00 || low > 0xdfff) {
+      return bad(w, "a string holds half a \\u surrogate pair");
+    }
+    w->at += 6;
+  }
+  return 0;
+}
+
+/* A character outside ASCII: leaves its last byte. Shortest forms only, no surrogates. */
+static int walk_utf8(struct walk *w, unsigned char lead)
+{
+  unsigned more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+  uint32_t code = lead & (0x3fu >> more);
+  bool valid = lead >= 0xc2 && lead <= 0xf4;
+  for (unsigned i = 0; i < more && valid; i++) {
+    w->at++;
+    int c = peek(w);
+    valid = c >= 0x80 && c < 0xc0;
+    code = code << 6 | ((uint32_t)c & 0x3fu);
+  }
+  static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+  valid = valid && code >= least[more] && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+  return valid ? 0 : bad(w, "a string is not UTF-8");
+}
+
 static int walk_string(struct walk *w)
 {
   for (w->at++; w->at < w->size; w->at++) {
     unsigned char c = (unsigned char)w->text[w->at];
+    int rc = 0;
     if (c == '"') {
       w->at++;
       return 0;
@@ -151,9 +210,12 @@ static int walk_string(struct walk *w)
     }
     if (c == '\\') {
       w->at++;
-      if (w->size - w->at >= 5 && memcmp(w->text + w->at, "u0000", 5) == 0) {
-        return bad(w, "a string holds \\u0000");
-      }
+      rc = walk_escape(w);
+    } else if (c >= 0x80) {
+      rc = walk_utf8(w, c);
+    }
+    if (rc != 0) {
+      return rc;
     }
   }
   return bad(w, "the text ends inside a string");
@@ -340,12 +402,7 @@ int kvl_json_parse(struct kvl_arena *arena, const char *text, size_t size, const
   }
   cJSON *tree = NULL;
   if (rc == 0 && (tree = cJSON_ParseWithLength(text, size)) == NULL) {
-    const char *at = cJSON_GetErrorPtr();
-    uint32_t line = 1;
-    for (const char *p = text; at != NULL && p < at && p < text + size; p++) {
-      line += *p == '\n';
-    }
-    rc = kvl_err_set(err, -EINVAL, "%s:%u: not valid JSON (a bad \\ escape, or out of memory)", place, (unsigned)line);
+    rc = kvl_err_set(err, -ENOMEM, "%s: out of memory", place); /* the walk has found the text valid */
   }
   if (rc == 0) {
     struct join j = {.arena = arena, .walk = &w, .place = kvl_arena_text(arena, place, strlen(place))};

@@ -16,6 +16,8 @@ static const char *const evictions[] = {"lru", "fifo", "random", NULL};
 static const char *const revoke_orders[] = {"oldest", "least_selected", NULL};
 static const char *const give_orders[] = {"newest_missing", "closest_complete", "most_selected", NULL};
 static const char *const admission_copies[] = {"serial", "side_stream", "bounded", NULL};
+static const char *const prefill_starts[] = {"arrival", "reservation", NULL};
+static const char *const routings[] = {"least_loaded", "round_robin", "random", NULL};
 static const char *const workload_kinds[] = {"closed", "poisson", "gamma", "file", NULL};
 static const char *const formats[] = {"auto", "mooncake", "agent", NULL};
 static const char *const selection_sources[] = {"none", "preset", "trace", NULL};
@@ -47,6 +49,9 @@ const struct kvl_key kvl_keys[] = {
 
   {"costs.name", KVL_KEY_TEXT, "", 1, AT(costs.name), 0, 0, NULL, NULL, "name of the cost profile"},
   {"costs.source", KVL_KEY_TEXT, "", 1, AT(costs.source), 0, 0, NULL, NULL, "where the profile's numbers come from"},
+  {"costs.model", KVL_KEY_TEXT, "", 1, AT(costs.model), 0, 0, "", NULL,
+   "the model that the profile was made for; `scenario check` says when another one is used"},
+  {"costs.hardware", KVL_KEY_TEXT, "", 1, AT(costs.hardware), 0, 0, "", NULL, "the part that the profile was made for"},
   {"costs.compute", KVL_KEY_CHOICE, "", 1, AT(costs.compute), 0, 0, NULL, computes,
    "how the compute time of a step is found: from step_ms_by_tokens, from law_fixed_ms + tokens x law_token_ms, or (an estimate) from the model's and the "
    "hardware's roofline"},
@@ -97,6 +102,13 @@ const struct kvl_key kvl_keys[] = {
    "pinned host memory of the decode node, shared by its GPUs"},
   {"node.sessions_per_gpu_max", KVL_KEY_COUNT, "sessions", 1, AT(node.sessions_per_gpu_max), 0, 1u << 20, "0", NULL,
    "fixed and adaptive mode: most sessions that a decode GPU takes, whatever fits; 0: no limit"},
+
+  {"node.prefill_starts", KVL_KEY_CHOICE, "", 1, AT(node.prefill_start), 0, 0, "arrival", prefill_starts,
+   "when a request may be prefilled: as it arrives, or once a decode GPU has reserved its memory"},
+
+  {"node.routing", KVL_KEY_CHOICE, "", 1, AT(node.routing), 0, 0, "least_loaded", routings,
+   "who gets a request: the first GPU with room (decode: the one with the fewest sessions), or one chosen at submission in turn or by chance, for "
+   "prefill and decode alike"},
 
   {"mode", KVL_KEY_CHOICE, "", 1, AT(mode), 0, 0, "adaptive", modes,
    "resident: every history in HBM; fixed: a hot cache of fixed size; adaptive: the same plus borrowed pages"},

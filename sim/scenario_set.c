@@ -36,7 +36,9 @@ static int parse_value(struct kvl_scenario_doc *doc, const char *text, const cha
   }
   if (rc == -ENOMEM || strchr("{[\"", text[0]) != NULL) {
     if (text[0] != '\0') {
-      return kvl_err_set(err, rc, "%s", json_err.text);
+      const char *reason = json_err.text + strlen(place); /* ":1: reason" */
+      reason = strncmp(reason, ":1: ", 4) == 0 ? reason + 4 : json_err.text;
+      return kvl_err_set(err, rc, "%s: %s", place, reason);
     }
   }
   *value = new_node(doc, KVL_JSON_STRING, place);
