@@ -120,7 +120,7 @@ enum kvl_resid_fault {
   KVL_FAULT_SUM = 1,     /* I1: the states do not add up to the pool */
   KVL_FAULT_FREE_SET,    /* I1: the free set contradicts its count or its own summary */
   KVL_FAULT_TWO_OWNERS,  /* I1: a frame belongs to two */
-  KVL_FAULT_NO_OWNER,    /* I1: a frame is neither free nor anybody's */
+  KVL_FAULT_CHAIN,       /* I1: a list of frames leads to one that is not on it */
   KVL_FAULT_EARLY_LOAN,  /* I2: a page is lent that is not complete on the host */
   KVL_FAULT_HOST_TOKENS, /* I2, I10: the whole pages are not those of the tokens on the host, or there are more than was admitted */
   KVL_FAULT_RETIRING,    /* I3: a frame retires for a step that is done or has not begun, or for a copy that is done */
