@@ -75,9 +75,9 @@ const char *kvl_text_bytes(char text[KVL_TEXT_NUMBER_MAX], double bytes)
   return text;
 }
 
-/* Length of the well-formed UTF-8 sequence at `s` (Unicode table 3-7), 0 when there is none. */
-static size_t utf8_length(const unsigned char *s)
+size_t kvl_text_utf8_length(const char *text)
 {
+  const unsigned char *s = (const unsigned char *)text;
   if (s[0] < 0x80) {
     return 1;
   }
@@ -101,7 +101,7 @@ void kvl_text_json_string(FILE *out, const char *text)
   }
   (void)fputc('"', out);
   for (const unsigned char *s = (const unsigned char *)text; *s != '\0';) {
-    size_t n = utf8_length(s);
+    size_t n = kvl_text_utf8_length((const char *)s);
     if (n == 0) {
       (void)fputs("\\ufffd", out);
       s++;

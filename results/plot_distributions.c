@@ -1,0 +1,209 @@
+/* Picture: cumulative distributions of several runs. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/plot_internal.h"
+#include "results/text.h"
+
+enum { QUANTILES = 200 }; /* half a percent each */
+
+struct values {
+  double *item;
+  size_t count, capacity;
+};
+
+enum { TTFT, RATE, KINDS };
+
+struct distributions {
+  struct values values[KVL_PLOT_RUNS_MAX][KINDS];
+  const struct kvl_stored_run *const *runs;
+  const char *const *labels;
+  uint32_t count;
+};
+
+static int add_value(struct values *values, double value)
+{
+  if (values->count == values->capacity) {
+    size_t capacity = values->capacity == 0 ? 1024 : values->capacity * 2;
+    double *item = realloc(values->item, capacity * sizeof *item);
+    if (item == NULL) {
+      return -ENOMEM;
+    }
+    values->item = item;
+    values->capacity = capacity;
+  }
+  values->item[values->count++] = value;
+  return 0;
+}
+
+static int collect(void *context, const struct kvl_request_record *r)
+{
+  struct values *values = context;
+  if (r->aborted || r->first_token_ns == UINT64_MAX || r->submit_ns == UINT64_MAX) {
+    return 0;
+  }
+  int code = add_value(&values[TTFT], (double)(r->first_token_ns - r->submit_ns) / 1e9);
+  if (code == 0 && r->last_token_ns != UINT64_MAX && r->output_tokens > 1 && r->last_token_ns > r->first_token_ns) {
+    code = add_value(&values[RATE], (r->output_tokens - 1.0) * 1e9 / (double)(r->last_token_ns - r->first_token_ns));
+  }
+  return code;
+}
+
+static int ascending(const void *a, const void *b)
+{
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Nearest rank; `values` is sorted. NaN when there are none. */
+static double quantile(const struct values *values, uint32_t of_quantiles)
+{
+  if (values->count == 0) {
+    return NAN;
+  }
+  size_t rank = (values->count * of_quantiles + QUANTILES - 1) / QUANTILES;
+  return values->item[rank == 0 ? 0 : rank - 1];
+}
+
+static void write_numbers(FILE *out, const struct distributions *d)
+{
+  static const char *const name[KINDS] = {"ttft_s", "request_rate_tok_per_s"};
+  (void)fputs("share_percent", out);
+  for (uint32_t r = 0; r < d->count; r++) {
+    for (int k = 0; k < KINDS; k++) {
+      (void)fprintf(out, "\t%s: ", name[k]);
+      kvl_text_tsv_cell(out, d->labels[r]);
+    }
+  }
+  (void)fputc('\n', out);
+  for (uint32_t q = 0; q <= QUANTILES; q++) {
+    (void)fprintf(out, "%.1f", 100.0 * q / QUANTILES);
+    for (uint32_t r = 0; r < d->count; r++) {
+      for (int k = 0; k < KINDS; k++) {
+        char text[KVL_TEXT_NUMBER_MAX];
+        double value = quantile(&d->values[r][k], q);
+        (void)fprintf(out, "\t%s", isnan(value) ? "" : kvl_text_double(text, value));
+      }
+    }
+    (void)fputc('\n', out);
+  }
+}
+
+/* A logarithmic axis where the runs are more than a factor of 20 apart. */
+static int is_wide(const struct distributions *d, int kind)
+{
+  double low = INFINITY, high = 0.0;
+  for (uint32_t r = 0; r < d->count; r++) {
+    const struct values *v = &d->values[r][kind];
+    if (v->count > 0) {
+      double middle = quantile(v, QUANTILES / 20), last = quantile(v, QUANTILES * 19 / 20);
+      low = middle < low ? middle : low;
+      high = last > high ? last : high;
+    }
+  }
+  return low > 0.0 && high > 20.0 * low;
+}
+
+static int modes_differ(const struct distributions *d)
+{
+  for (uint32_t r = 0; r < d->count; r++) {
+    for (uint32_t s = 0; s < r; s++) {
+      if (strcmp(d->runs[r]->mode, d->runs[s]->mode) == 0) {
+        return 0;
+      }
+    }
+  }
+  return 1;
+}
+
+static void write_curves(FILE *script, const char *numbers, const struct distributions *d, int kind, int with_titles)
+{
+  int by_mode = modes_differ(d);
+  const char *separator = "plot ";
+  for (uint32_t r = 0; r < d->count; r++) {
+    struct kvl_plot_style style = by_mode ? kvl_plot_style_of_mode(d->runs[r]->mode, r) : kvl_plot_style_at(r);
+    (void)fputs(separator, script);
+    kvl_plot_quote(script, numbers);
+    (void)fprintf(script, " skip 1 using %u:1 with lines linewidth 2.2 dashtype %d linecolor rgb '%s' title ", 2 + KINDS * r + (unsigned)kind,
+                  style.dash, style.colour);
+    kvl_plot_quote(script, with_titles ? d->labels[r] : "");
+    separator = ", ";
+  }
+  (void)fputc('\n', script);
+}
+
+static void write_script(FILE *script, const char *numbers, const void *context)
+{
+  const struct distributions *d = context;
+  char title[256] = "Time to first token, nine of ten requests within";
+  for (uint32_t r = 0; r < d->count; r++) {
+    size_t used = strlen(title);
+    char number[KVL_TEXT_NUMBER_MAX];
+    (void)snprintf(title + used, sizeof title - used, "%s %s s (%.24s)", r == 0 ? "" : ",",
+                   kvl_text_human(number, quantile(&d->values[r][TTFT], QUANTILES * 9 / 10), 0), modes_differ(d) ? d->runs[r]->mode : d->labels[r]);
+  }
+  if (strlen(title) > 112) {
+    (void)snprintf(title, sizeof title, "Time to first token and rate of each request, %u runs", d->count);
+  }
+  double legend = 0.055 * ((d->count + 1) / 2);
+  (void)fputs("set multiplot\nset label 1 ", script);
+  kvl_plot_quote(script, title);
+  (void)fprintf(script, " at screen 0.01, screen 0.955 left font ',16'\nset tmargin at screen 0.88\nset bmargin at screen %.3f\nset grid xtics ytics\n",
+                0.19 + legend);
+  (void)fprintf(script, "set yrange [0:100]\nset ytics 0, 25, 100\nset ylabel 'requests up to here, %%' offset 1\n"
+                "set key at screen 0.5, screen 0.015 center bottom horizontal maxrows %u Left reverse samplen 2.5\n", (d->count + 1) / 2);
+  (void)fputs("set lmargin at screen 0.085\nset rmargin at screen 0.515\nset xlabel 'time to first token, s' offset 0,0.3\n", script);
+  (void)fputs(is_wide(d, TTFT) ? "set logscale x\nset xrange [*:*]\n" : "set xrange [0:*]\n", script);
+  write_curves(script, numbers, d, TTFT, 1);
+  (void)fputs("unset label 1\nunset key\nunset ylabel\nset format y ''\nset lmargin at screen 0.555\nset rmargin at screen 0.985\n"
+              "unset logscale x\nset xlabel 'rate of one request after its first token, tok/s' offset 0,0.3\n", script);
+  (void)fputs(is_wide(d, RATE) ? "set logscale x\nset xrange [*:*]\n" : "set xrange [0:*]\n", script);
+  write_curves(script, numbers, d, RATE, 0);
+  (void)fputs("unset multiplot\n", script);
+}
+
+int kvl_plot_distributions(const struct kvl_plot *plot, struct kvl_store *store, const struct kvl_stored_run *const *runs,
+                           const char *const *labels, uint32_t count, struct kvl_err *err)
+{
+  if (count == 0 || count > KVL_PLOT_RUNS_MAX) {
+    return kvl_err_set(err, -EINVAL, "distributions draws 1 to %d runs, not %u", (int)KVL_PLOT_RUNS_MAX, count);
+  }
+  struct distributions *d = calloc(1, sizeof *d);
+  if (d == NULL) {
+    return kvl_err_set(err, -ENOMEM, "out of memory");
+  }
+  d->runs = runs;
+  d->labels = labels;
+  d->count = count;
+  int code = 0;
+  for (uint32_t r = 0; r < count && code == 0; r++) {
+    code = kvl_store_each_request(store, runs[r]->id, collect, d->values[r], err);
+    if (code == -ENOMEM) {
+      (void)kvl_err_set(err, code, "out of memory");
+    } else if (code == 0 && d->values[r][TTFT].count == 0) {
+      code = kvl_err_set(err, -EINVAL, "run %lld has no finished request to draw", (long long)runs[r]->id);
+    }
+    for (int k = 0; k < KINDS && code == 0; k++) {
+      if (d->values[r][k].count > 0) {
+        qsort(d->values[r][k].item, d->values[r][k].count, sizeof(double), ascending);
+      }
+    }
+  }
+  struct kvl_plot_numbers numbers;
+  code = code != 0 ? code : kvl_plot_numbers_begin(&numbers, plot, err);
+  if (code == 0) {
+    write_numbers(numbers.file, d);
+    code = kvl_plot_numbers_finish(&numbers, 0, err);
+    code = code != 0 ? code : kvl_plot_draw(plot, 900, 400 + 24 * (int)((count + 1) / 2), numbers.path, write_script, d, err);
+    kvl_plot_numbers_free(&numbers);
+  }
+  for (uint32_t r = 0; r < count; r++) {
+    for (int k = 0; k < KINDS; k++) {
+      free(d->values[r][k].item);
+    }
+  }
+  free(d);
+  return code;
+}

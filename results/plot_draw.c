@@ -1,0 +1,282 @@
+/* From a script to a picture: temporary names, quoting, one child process. */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "results/plot_internal.h"
+#include "results/text.h"
+
+extern char **environ;
+
+/* ---- colours ---- */
+
+static const struct kvl_plot_style styles[KVL_PLOT_RUNS_MAX] = {
+  {"#0072B2", 1, 5}, {"#E69F00", 2, 9}, {"#009E73", 1, 7}, {"#D55E00", 4, 11}, {"#CC79A7", 1, 13}, {"#56B4E9", 2, 4}, {"#000000", 3, 6}, {"#8A7A00", 5, 8},
+};
+
+struct kvl_plot_style kvl_plot_style_at(uint32_t index)
+{
+  return styles[index % KVL_PLOT_RUNS_MAX];
+}
+
+struct kvl_plot_style kvl_plot_style_of_mode(const char *mode, uint32_t index)
+{
+  static const char *const modes[] = {"resident", "fixed", "adaptive"};
+  for (uint32_t m = 0; m < 3; m++) {
+    if (strcmp(mode, modes[m]) == 0) {
+      return styles[m];
+    }
+  }
+  return styles[3 + index % 5];
+}
+
+/* ---- names ---- */
+
+/* The ending of `out`, "" when it is a base. An ending that looks like a picture's but is none of ours is refused. */
+static int ending_of(const char *out, const char **ending, struct kvl_err *err)
+{
+  const char *slash = strrchr(out, '/'), *name = slash != NULL ? slash + 1 : out, *dot = strrchr(name, '.');
+  *ending = "";
+  if (name[0] == '\0') {
+    return kvl_err_set(err, -EINVAL, "--out=%s: names a folder; name a file (FILE.png, FILE.svg, or FILE for both)", out);
+  }
+  if (dot == NULL || dot == name) {
+    return 0;
+  }
+  if (strcmp(dot, ".png") == 0 || strcmp(dot, ".svg") == 0) {
+    *ending = dot;
+    return 0;
+  }
+  size_t letters = 0;
+  while (isalpha((unsigned char)dot[1 + letters])) {
+    letters++;
+  }
+  if (dot[1 + letters] == '\0' && letters >= 1 && letters <= 4) {
+    return kvl_err_set(err, -EINVAL, "--out=%s: cannot draw %s; nearest: %.*s.svg", out, dot, (int)(dot - out), out);
+  }
+  return 0;
+}
+
+/* "./" in front of a relative name: gnuplot reads "<x", "|x", "-" and "~x" at the start of a name as something else. */
+static char *name_with(const char *out, size_t base, const char *ending, const char *suffix)
+{
+  size_t size = base + strlen(ending) + strlen(suffix) + 32;
+  char *name = malloc(size);
+  if (name != NULL) {
+    (void)snprintf(name, size, "%s%.*s%s%s", out[0] == '/' ? "" : "./", (int)base, out, ending, suffix);
+  }
+  return name;
+}
+
+static void temporary_suffix(char suffix[32])
+{
+  (void)snprintf(suffix, 32, ".%ld.tmp", (long)getpid());
+}
+
+/* ---- the numbers ---- */
+
+int kvl_plot_numbers_begin(struct kvl_plot_numbers *numbers, const struct kvl_plot *plot, struct kvl_err *err)
+{
+  memset(numbers, 0, sizeof *numbers);
+  const char *ending;
+  int code = ending_of(plot->out, &ending, err);
+  if (code != 0) {
+    return code;
+  }
+  char suffix[32];
+  temporary_suffix(suffix);
+  size_t base = strlen(plot->out) - strlen(ending);
+  numbers->path = name_with(plot->out, base, ".tsv", "");
+  numbers->temporary = name_with(plot->out, base, ".tsv", suffix);
+  if (numbers->path == NULL || numbers->temporary == NULL) {
+    code = kvl_err_set(err, -ENOMEM, "out of memory");
+  } else if ((numbers->file = fopen(numbers->temporary, "we")) == NULL) {
+    code = kvl_err_set(err, -errno, "%s: cannot write: %s", numbers->path, strerror(errno));
+  }
+  if (code != 0) {
+    kvl_plot_numbers_free(numbers);
+  }
+  return code;
+}
+
+int kvl_plot_numbers_finish(struct kvl_plot_numbers *numbers, int code, struct kvl_err *err)
+{
+  int failed = ferror(numbers->file);
+  failed |= fclose(numbers->file);
+  numbers->file = NULL;
+  if (code == 0 && failed != 0) {
+    code = kvl_err_set(err, -EIO, "%s: cannot write: %s", numbers->path, strerror(errno));
+  }
+  if (code == 0 && rename(numbers->temporary, numbers->path) != 0) {
+    code = kvl_err_set(err, -errno, "%s: cannot write: %s", numbers->path, strerror(errno));
+  }
+  if (code != 0) {
+    (void)unlink(numbers->temporary);
+  }
+  return code;
+}
+
+void kvl_plot_numbers_free(struct kvl_plot_numbers *numbers)
+{
+  free(numbers->path);
+  free(numbers->temporary);
+  numbers->path = numbers->temporary = NULL;
+}
+
+/* ---- the script ---- */
+
+void kvl_plot_quote(FILE *script, const char *text)
+{
+  (void)fputc('\'', script);
+  for (const char *s = text; *s != '\0';) {
+    size_t n = kvl_text_utf8_length(s);
+    if (n == 0 || (unsigned char)*s < 0x20 || *s == 0x7f) {
+      (void)fputc(n == 0 ? '?' : ' ', script);
+      s++;
+      continue;
+    }
+    if (*s == '\'') {
+      (void)fputc('\'', script);
+    }
+    (void)fwrite(s, 1, n, script);
+    s += n;
+  }
+  (void)fputc('\'', script);
+}
+
+static void write_preamble(FILE *script, const char *ending, int width, int height, const char *output)
+{
+  if (strcmp(ending, ".png") == 0) {
+    (void)fprintf(script, "set terminal pngcairo noenhanced size %d,%d font 'sans,13' fontscale 1.5 linewidth 2 pointscale 2 background '#ffffff'\n",
+                  2 * width, 2 * height);
+  } else {
+    (void)fprintf(script, "set terminal svg noenhanced size %d,%d font 'sans-serif,14' linewidth 1.3 background '#ffffff'\n", width, height);
+  }
+  (void)fputs("set output ", script);
+  kvl_plot_quote(script, output);
+  (void)fputs("\nset encoding utf8\nset datafile separator tab\nset datafile missing ''\n"
+              "set border 3 linecolor rgb '#444444' linewidth 0.8\nset tics nomirror textcolor rgb '#222222'\n"
+              "set grid ytics linecolor rgb '#dddddd' linetype 1 linewidth 0.6\n"
+              "set key textcolor rgb '#222222' samplen 2\n", script);
+}
+
+/* First line of what gnuplot said, without its position marks. */
+static void first_complaint(FILE *talk, char *text, size_t size)
+{
+  char line[512];
+  text[0] = '\0';
+  rewind(talk);
+  while (fgets(line, sizeof line, talk) != NULL) {
+    line[strcspn(line, "\n")] = '\0';
+    const char *at = line + strspn(line, " \t^");
+    if (*at != '\0') {
+      (void)snprintf(text, size, "%s", at);
+      if (strstr(at, "line ") != NULL || strstr(at, "annot") != NULL) {
+        return;
+      }
+    }
+  }
+}
+
+/* Runs gnuplot with `script` as its input; what it says goes to `talk`. 0, or a negative errno (-ENOENT: no such program). */
+static int run_gnuplot(const char *program, FILE *script, FILE *talk)
+{
+  posix_spawn_file_actions_t actions;
+  if (posix_spawn_file_actions_init(&actions) != 0) {
+    return -ENOMEM;
+  }
+  /* -d: no start-up files; "-" would be our script anyway */
+  static char option[] = "-d";
+  char *name = strdup(program);
+  char *argv[] = {name, option, NULL};
+  pid_t child = 0;
+  int rc = name == NULL ? ENOMEM : posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
+  rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&actions, fileno(talk), STDOUT_FILENO);
+  rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&actions, fileno(talk), STDERR_FILENO);
+  rc = rc != 0 ? rc : posix_spawnp(&child, program, &actions, NULL, argv, environ);
+  (void)posix_spawn_file_actions_destroy(&actions);
+  free(name);
+  if (rc != 0) {
+    return -rc;
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) {
+      return -errno;
+    }
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
+    return -ENOENT;
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+}
+
+static int draw_one(const struct kvl_plot *plot, const char *final, const char *temporary, const char *numbers, FILE *script, struct kvl_err *err)
+{
+  const char *program = plot->gnuplot != NULL ? plot->gnuplot : "gnuplot";
+  FILE *talk = tmpfile();
+  if (talk == NULL) {
+    return kvl_err_set(err, -errno, "%s: no temporary file: %s", final, strerror(errno));
+  }
+  int code = fflush(script) != 0 || ferror(script) ? -EIO : 0;
+  if (code != 0) {
+    (void)kvl_err_set(err, code, "%s: cannot write gnuplot's script: %s", final, strerror(errno));
+  } else {
+    (void)lseek(fileno(script), 0, SEEK_SET);
+    code = run_gnuplot(program, script, talk);
+    struct stat info;
+    char said[512];
+    first_complaint(talk, said, sizeof said);
+    if (code == -ENOENT) {
+      (void)kvl_err_set(err, code, "%s: %s is not installed (Debian: gnuplot-nox); the numbers are in %s", final, program, numbers);
+    } else if (code != 0) {
+      (void)kvl_err_set(err, code, "%s: %s failed: %s", final, program, said[0] != '\0' ? said : strerror(-code));
+    } else if (stat(temporary, &info) != 0 || info.st_size == 0) {
+      code = kvl_err_set(err, -EIO, "%s: %s drew nothing: %s", final, program, said[0] != '\0' ? said : "it did not say why");
+    } else if (rename(temporary, final) != 0) {
+      code = kvl_err_set(err, -errno, "%s: cannot write: %s", final, strerror(errno));
+    }
+  }
+  if (code != 0) {
+    (void)unlink(temporary);
+  }
+  (void)fclose(talk);
+  return code;
+}
+
+int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char *numbers,
+                  void (*write_script)(FILE *script, const char *numbers, const void *context), const void *context, struct kvl_err *err)
+{
+  static const char *const endings[] = {".png", ".svg"};
+  const char *ending;
+  int code = ending_of(plot->out, &ending, err);
+  size_t base = strlen(plot->out) - strlen(ending);
+  char suffix[32];
+  temporary_suffix(suffix);
+  for (unsigned e = 0; e < 2 && code == 0; e++) {
+    if (ending[0] != '\0' && strcmp(ending, endings[e]) != 0) {
+      continue;
+    }
+    char *final = name_with(plot->out, base, endings[e], ""), *temporary = name_with(plot->out, base, endings[e], suffix);
+    FILE *script = tmpfile();
+    if (final == NULL || temporary == NULL || script == NULL) {
+      code = kvl_err_set(err, -ENOMEM, "%s: cannot draw: out of memory or temporary files", plot->out);
+    } else {
+      write_preamble(script, endings[e], width, height, temporary);
+      write_script(script, numbers, context);
+      code = draw_one(plot, final, temporary, numbers, script, err);
+    }
+    if (script != NULL) {
+      (void)fclose(script);
+    }
+    free(final);
+    free(temporary);
+  }
+  return code;
+}

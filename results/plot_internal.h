@@ -1,0 +1,35 @@
+/* Between the pictures and what writes and draws them. */
+#ifndef KVL_RESULTS_PLOT_INTERNAL_H
+#define KVL_RESULTS_PLOT_INTERNAL_H
+
+#include <stdio.h>
+
+#include "results/plot.h"
+
+/* A colour for everybody's eyes (Okabe and Ito, 2008), with the dash and point that go with it in grey. */
+struct kvl_plot_style {
+  const char *colour;
+  int dash, point;
+};
+/* Modes always look the same; other series take what is left in order. */
+struct kvl_plot_style kvl_plot_style_of_mode(const char *mode, uint32_t index);
+struct kvl_plot_style kvl_plot_style_at(uint32_t index);
+
+/* The numbers: opens a temporary file beside the final one; finish renames it into place (or removes it when `code` or the file is bad). */
+struct kvl_plot_numbers {
+  FILE *file;
+  char *path, *temporary; /* path: base.tsv, fit for a script */
+};
+int kvl_plot_numbers_begin(struct kvl_plot_numbers *numbers, const struct kvl_plot *plot, struct kvl_err *err);
+int kvl_plot_numbers_finish(struct kvl_plot_numbers *numbers, int code, struct kvl_err *err);
+void kvl_plot_numbers_free(struct kvl_plot_numbers *numbers);
+
+/* 'text' as gnuplot reads it: nothing in it is special. */
+void kvl_plot_quote(FILE *script, const char *text);
+
+/* Draws: `write_script` gets the script after the terminal, output and common style are set, for each format asked for. Sizes are for a README
+ * 900 pixels wide; PNG has twice the pixels. `numbers` is the path of the TSV file. */
+int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char *numbers,
+                  void (*write_script)(FILE *script, const char *numbers, const void *context), const void *context, struct kvl_err *err);
+
+#endif

@@ -1,0 +1,216 @@
+/* Picture: one run over time. Samples of all decode GPUs become one time line of averages. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "results/plot_internal.h"
+#include "results/text.h"
+
+enum { BINS = 600, GPUS_MAX = 4096 };
+
+/* What the picture needs of a sample. */
+struct moment {
+  uint64_t time_ns, order;
+  uint32_t gpu, batch, waiting;
+  double frames[4]; /* reserved, lent, retiring, free */
+  double resident_share;
+};
+
+struct moments {
+  struct moment *item;
+  size_t count, capacity;
+  uint32_t gpus;
+};
+
+enum { SUM_BATCH, SUM_WAITING, SUM_RESERVED, SUM_LENT, SUM_RETIRING, SUM_FREE, SUM_RESIDENT, SUM_TIME, SUMS };
+
+struct timeline {
+  double bin[BINS][SUMS];
+  double bin_s;
+  uint32_t bins;
+  double batch_max, lent_max, lent_at_full; /* shares of HBM in percent */
+  const char *label;
+};
+
+static int collect(void *context, const struct kvl_step_sample *s)
+{
+  struct moments *m = context;
+  if (m->count == m->capacity) {
+    size_t capacity = m->capacity == 0 ? 4096 : m->capacity * 2;
+    struct moment *item = realloc(m->item, capacity * sizeof *item);
+    if (item == NULL) {
+      return -ENOMEM;
+    }
+    m->item = item;
+    m->capacity = capacity;
+  }
+  if (s->gpu >= GPUS_MAX) {
+    return -ERANGE;
+  }
+  m->gpus = s->gpu >= m->gpus ? s->gpu + 1 : m->gpus;
+  m->item[m->count] = (struct moment){s->time_ns, m->count, s->gpu, s->batch, s->waiting,
+                                      {s->frames_reserved, s->frames_lent, s->frames_retiring, s->frames_free}, s->resident_share};
+  m->count++;
+  return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+  const struct moment *x = a, *y = b;
+  int order = (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+  return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Adds what all GPUs show between two times, cut at the edges of bins. */
+static void add_span(struct timeline *line, const double now[SUMS], uint64_t from_ns, uint64_t to_ns)
+{
+  double from = (double)from_ns / 1e9, to = (double)to_ns / 1e9;
+  while (from < to) {
+    uint32_t b = (uint32_t)(from / line->bin_s);
+    b = b < line->bins ? b : line->bins - 1;
+    double edge = b + 1 < line->bins ? (b + 1) * line->bin_s : to;
+    double end = edge < to && edge > from ? edge : to;
+    for (int s = 0; s < SUMS; s++) {
+      line->bin[b][s] += now[s] * (end - from);
+    }
+    from = end;
+  }
+}
+
+static void sum_gpus(const struct moment *last, const unsigned char *seen, uint32_t gpus, double now[SUMS])
+{
+  memset(now, 0, SUMS * sizeof now[0]);
+  now[SUM_TIME] = 1.0;
+  for (uint32_t g = 0; g < gpus; g++) {
+    if (seen[g]) {
+      now[SUM_BATCH] += last[g].batch;
+      now[SUM_WAITING] += last[g].waiting;
+      for (int f = 0; f < 4; f++) {
+        now[SUM_RESERVED + f] += last[g].frames[f];
+      }
+      now[SUM_RESIDENT] += last[g].resident_share * last[g].batch;
+    }
+  }
+}
+
+static double frames_of(const double *sums)
+{
+  double frames = sums[SUM_RESERVED] + sums[SUM_LENT] + sums[SUM_RETIRING] + sums[SUM_FREE];
+  return frames > 0.0 ? frames : 1.0;
+}
+
+static int build(struct timeline *line, struct moments *m)
+{
+  struct moment *last = calloc(m->gpus, sizeof *last);
+  unsigned char *seen = calloc(m->gpus, 1);
+  if (last == NULL || seen == NULL) {
+    free(last);
+    free(seen);
+    return -ENOMEM;
+  }
+  qsort(m->item, m->count, sizeof *m->item, by_time);
+  double end_s = (double)m->item[m->count - 1].time_ns / 1e9;
+  line->bins = BINS;
+  line->bin_s = end_s > 0.0 ? end_s / BINS : 1.0;
+  double now[SUMS] = {0};
+  for (size_t i = 0; i < m->count; i++) {
+    const struct moment *s = &m->item[i];
+    if (i > 0) {
+      add_span(line, now, m->item[i - 1].time_ns, s->time_ns);
+    }
+    last[s->gpu] = *s;
+    seen[s->gpu] = 1;
+    sum_gpus(last, seen, m->gpus, now);
+    double lent = 100.0 * now[SUM_LENT] / frames_of(now);
+    line->lent_max = lent > line->lent_max ? lent : line->lent_max;
+    if (now[SUM_BATCH] >= line->batch_max) { /* at the fullest moment; of equal ones the last */
+      line->batch_max = now[SUM_BATCH];
+      line->lent_at_full = lent;
+    }
+  }
+  add_span(line, now, m->item[m->count - 1].time_ns, m->item[m->count - 1].time_ns + (end_s > 0.0 ? 1 : 1000000000u));
+  free(last);
+  free(seen);
+  return 0;
+}
+
+static void write_numbers(FILE *out, const struct timeline *line)
+{
+  (void)fputs("time_s\tdecode_batch\twaiting\thbm_reserved_percent\thbm_lent_percent\thbm_retiring_percent\thbm_free_percent\t"
+              "history_in_hbm_percent\n", out);
+  for (uint32_t b = 0; b < line->bins; b++) {
+    const double *s = line->bin[b];
+    if (!(s[SUM_TIME] > 0.0)) {
+      continue;
+    }
+    double frames = frames_of(s);
+    (void)fprintf(out, "%.6f\t%.3f\t%.3f\t%.4f\t%.4f\t%.4f\t%.4f\t", (b + 0.5) * line->bin_s, s[SUM_BATCH] / s[SUM_TIME],
+                  s[SUM_WAITING] / s[SUM_TIME], 100.0 * s[SUM_RESERVED] / frames, 100.0 * s[SUM_LENT] / frames, 100.0 * s[SUM_RETIRING] / frames,
+                  100.0 * s[SUM_FREE] / frames);
+    if (s[SUM_BATCH] > 0.0) {
+      (void)fprintf(out, "%.4f", 100.0 * s[SUM_RESIDENT] / s[SUM_BATCH]);
+    }
+    (void)fputc('\n', out);
+  }
+}
+
+static void write_script(FILE *script, const char *numbers, const void *context)
+{
+  const struct timeline *line = context;
+  char title[256], batch[KVL_TEXT_NUMBER_MAX];
+  int used = snprintf(title, sizeof title, "%.60s: the batch reaches %s", line->label, kvl_text_human(batch, line->batch_max, 1));
+  if (line->lent_max >= 0.05 && used > 0 && (size_t)used < sizeof title) {
+    (void)snprintf(title + used, sizeof title - (size_t)used, "; lent pages go from %.0f %% of HBM to %.0f %%", line->lent_max, line->lent_at_full);
+  }
+  (void)fputs("set multiplot\nset lmargin at screen 0.085\nset rmargin at screen 0.80\n"
+              "set key at screen 0.815, graph 1.02 left top Left reverse vertical\n"
+              "set xrange [0:*]\nset yrange [0:*]\nset offsets 0, 0, graph 0.05, 0\n", script);
+  (void)fputs("set label 1 ", script);
+  kvl_plot_quote(script, title);
+  (void)fputs(" at screen 0.01, screen 0.965 left font ',16'\n", script);
+  (void)fputs("set tmargin at screen 0.90\nset bmargin at screen 0.56\nset ylabel 'requests' offset 1\nset format x ''\nplot ", script);
+  kvl_plot_quote(script, numbers);
+  (void)fputs(" skip 1 using 1:2 with lines linewidth 2.2 linecolor rgb '#0072B2' title 'decoding', "
+              "'' skip 1 using 1:3 with lines linewidth 1.6 dashtype 2 linecolor rgb '#D55E00' title 'waiting'\n"
+              "unset label 1\nset tmargin at screen 0.50\nset bmargin at screen 0.115\nset format x '%g'\nset xlabel 'simulated time, s' offset 0,0.4\n"
+              "unset offsets\nset yrange [0:100]\nset ylabel 'share, %' offset 1\nset style fill solid 1.0 noborder\nset grid front\nplot ", script);
+  kvl_plot_quote(script, numbers);
+  (void)fputs(" skip 1 using 1:(0):4 with filledcurves linecolor rgb '#9ecae1' title 'HBM: reserved', "
+              "'' skip 1 using 1:4:($4+$5) with filledcurves linecolor rgb '#009E73' title 'HBM: lent pages', "
+              "'' skip 1 using 1:($4+$5):($4+$5+$6) with filledcurves linecolor rgb '#D55E00' title 'HBM: retiring', "
+              "'' skip 1 using 1:($4+$5+$6):(100) with filledcurves linecolor rgb '#eeeeee' title 'HBM: free', "
+              "'' skip 1 using 1:8 with lines linewidth 2.4 linecolor rgb '#000000' title 'history in HBM'\n"
+              "unset multiplot\n", script);
+}
+
+int kvl_plot_timeline(const struct kvl_plot *plot, struct kvl_store *store, const struct kvl_stored_run *run, const char *label,
+                      struct kvl_err *err)
+{
+  struct moments moments = {NULL, 0, 0, 0};
+  struct timeline *line = calloc(1, sizeof *line);
+  struct kvl_plot_numbers numbers;
+  int code = line == NULL ? -ENOMEM : kvl_store_each_sample(store, run->id, collect, &moments, err);
+  if (code == 0 && moments.count == 0) {
+    code = kvl_err_set(err, -EINVAL, "run %lld has no time line to draw", (long long)run->id);
+  } else if (code == 0) {
+    code = build(line, &moments);
+  }
+  free(moments.item);
+  if (code == -ENOMEM || code == -ERANGE) {
+    (void)kvl_err_set(err, code, code == -ENOMEM ? "cannot draw run %lld: out of memory" : "cannot draw run %lld: too many decode GPUs",
+                      (long long)run->id);
+  }
+  if (code == 0) {
+    line->label = label;
+    code = kvl_plot_numbers_begin(&numbers, plot, err);
+    if (code == 0) {
+      write_numbers(numbers.file, line);
+      code = kvl_plot_numbers_finish(&numbers, 0, err);
+      code = code != 0 ? code : kvl_plot_draw(plot, 900, 560, numbers.path, write_script, line, err);
+      kvl_plot_numbers_free(&numbers);
+    }
+  }
+  free(line);
+  return code;
+}
