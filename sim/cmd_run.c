@@ -72,9 +72,9 @@ static char *join_arguments(int argc, char **argv)
   }
   char *text = malloc(bytes);
   if (text != NULL) {
-    strcpy(text, "kvloan");
+    size_t at = (size_t)snprintf(text, bytes, "kvloan");
     for (int i = 0; i < argc; i++) {
-      strcat(strcat(text, " "), argv[i]);
+      at += (size_t)snprintf(text + at, bytes - at, " %s", argv[i]);
     }
   }
   return text;

@@ -30,7 +30,7 @@ static uint32_t choose(struct kvl_driver *d, uint32_t n)
   return d->chooser.below(d->chooser.source, n);
 }
 
-static const char *differ(struct kvl_driver *d, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static const char *differ(struct kvl_driver *d, const char *format, ...)
 {
   int n = snprintf(d->text, sizeof d->text, "after %s: ", d->operation);
   va_list args;

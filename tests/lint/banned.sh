@@ -1,0 +1,15 @@
+#!/bin/sh
+# Calls and types that this project does not use, by folder: banned.sh ROOT, or banned.sh --rules for the rules' names.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+if [ "$1" = --rules ]; then
+  cut -d ';' -f 1 "$here/banned.txt"
+  exit
+fi
+. "$here/rules.sh"
+cd "$1"
+lines=$(mktemp)
+trap 'rm -f "$lines"' EXIT
+{ kvl_files '*.[ch]'; kvl_files '*.cu'; } | tr '\n' '\0' | xargs -0 awk -f "$here/strip.awk" >"$lines"
+[ -s "$lines" ] || { echo "banned.sh: no sources below $1"; exit 1; }
+kvl_apply "$here/banned.txt" "$lines"

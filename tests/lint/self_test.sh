@@ -1,0 +1,85 @@
+#!/bin/sh
+# The lint scripts must find what is planted, where it is planted, and nothing in a clean tree. Every rule has a plant.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+status=0
+planted=
+
+clean_tree()
+{
+  rm -rf "${tree:?}"/*
+  mkdir -p "$tree/backend/base" "$tree/kernels" "$tree/traces" "$tree/results" "$tree/sim" "$tree/tests"
+  printf '#ifndef A\n#define A\n#include "backend/base/ids.h"\n#endif\n/* printf("exit"); strcpy() // */\nint f(void); // rand()\n' >"$tree/kernels/clean.h"
+  printf 'extern const char t[sizeof "system(1) \\" gets(2)"];\n' >"$tree/backend/base/ids.h"
+}
+
+# plant SCRIPT RULE PATH TEXT
+plant()
+{
+  clean_tree
+  printf '%b\n' "$4" >"$tree/$3"
+  out=$(sh "$here/$1" "$tree" 2>&1)
+  code=$?
+  planted="$planted $1:$2"
+  case $code:$out in
+  1:*"$3:"*"[$2]"*) ;;
+  *) echo "$1 does not report [$2] in $3 (exit $code): $out"; status=1 ;;
+  esac
+}
+
+clean_tree
+for script in banned.sh text.sh layering.sh; do
+  sh "$here/$script" "$tree" || { echo "$script complains about a clean tree"; status=1; }
+  if sh "$here/$script" "$tree/tests" >/dev/null; then
+    echo "$script is content with no files at all"
+    status=1
+  fi
+done
+sh "$here/headers.sh" "$tree" cc || { echo "headers.sh complains about a clean tree"; status=1; }
+printf 'struct twice { int x; };\n' >"$tree/sim/twice.h"
+if sh "$here/headers.sh" "$tree" cc >/dev/null 2>&1; then
+  echo "headers.sh does not notice a header without a guard"
+  status=1
+fi
+
+plant banned.sh unbounded sim/a.c 'void f(char *a) { strcpy(a, "x"); }'
+plant banned.sh hidden-state tests/a.c '/* why */ int f(void) { return rand(); }'
+plant banned.sh strtok sim/a.c 'char *f(char *a) { return strtok(a, ","); }'
+plant banned.sh unchecked-number traces/a.c 'int f(char *a) { return atoi(a); }'
+plant banned.sh shell sim/a.c 'int f(void) { return system("ls"); }'
+plant banned.sh library-prints results/a.c 'void f(void) { printf("x"); }'
+plant banned.sh library-exits traces/a.c 'void f(void) { exit(1); }'
+plant banned.sh program-exits sim/engine.c 'void f(void) { exit(1); }'
+plant banned.sh wall-clock kernels/a.c 'long f(void) { return time(0); }'
+plant banned.sh policy-double backend/lending.c 'static double x;'
+plant banned.sh policy-allocates backend/page_table.c 'void *f(void) { return malloc(1); }'
+plant banned.sh reference-allocates kernels/a_ref.c 'void *f(void) { return malloc(1); }'
+plant banned.sh typedef-struct sim/a.h 'typedef struct a { int x; } a;'
+plant text.sh trailing-space scenarios.json '{} '
+plant text.sh tab sim/a.c '\tint x;'
+plant text.sh carriage-return sim/a.c 'int x;\r'
+plant text.sh machine-path tests/a.sh 'cat /ro''ot/secret'
+plant text.sh registry-host README.md 'from https://py''pi.org/simple'
+plant layering.sh kernels-include kernels/a.c '#include "backend/residency.h"'
+plant layering.sh base-include backend/base/a.c '#include "backend/residency.h"'
+plant layering.sh policy-include backend/residency.c '  #  include "backend/plane.h"'
+plant layering.sh plane-include backend/plane_host.c '#include "sim/engine.h"'
+plant layering.sh traces-include traces/a.c '#include "kernels/resolve.h"'
+plant layering.sh results-include results/a.c '#include "traces/trace.h"'
+plant layering.sh sim-include sim/a.c '#include "tests/base/tap.h"'
+plant layering.sh sqlite sim/a.c '#include <sqlite3.h>'
+plant layering.sh cuda sim/a.c '#include <cuda_runtime_api.h>'
+plant layering.sh policy-system backend/admission.c '#include <time.h>'
+plant layering.sh reference-system kernels/a.c '#include <stdio.h>'
+
+for script in banned.sh text.sh layering.sh; do
+  for rule in $(sh "$here/$script" --rules); do
+    case " $planted " in
+    *" $script:$rule "*) ;;
+    *) echo "rule [$rule] of $script has no plant"; status=1 ;;
+    esac
+  done
+done
+exit $status
