@@ -107,7 +107,7 @@ int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char *
 static bool readable(const char *path)
 {
   struct stat info;
-  return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
+  return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
 int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err)

@@ -138,6 +138,8 @@ const struct kvl_key kvl_keys[] = {
    "closed loop at a concurrency, open loop (poisson, gamma), or a workload file"},
   {"workload.concurrency", KVL_KEY_COUNT, "sessions", 1, AT(workload.concurrency), 0, 1u << 24, "0", NULL,
    "closed: requests in flight; file of sessions: sessions active at once, 0: all"},
+  {"workload.ramp_s", KVL_KEY_AMOUNT, "s", G, AT(workload.ramp_ns), 0, HOUR_NS, "0", NULL,
+   "closed: the first requests are submitted evenly over this time; 0: all at once"},
   {"workload.requests", KVL_KEY_COUNT, "requests", 1, AT(workload.requests), 0, 1ull << 40, "0", NULL,
    "requests in all; 0: all of the file"},
   {"workload.input_tokens", KVL_KEY_COUNT, "tokens", 1, AT(workload.input_tokens), 0, 1u << 28, "0", NULL, "prompt of every request"},

@@ -85,7 +85,7 @@ const char *kvl_decimal_print(uint64_t value, uint64_t scale, char buffer[KVL_DE
 
 const char *kvl_real_print(double value, char buffer[KVL_DECIMAL_MAX])
 {
-  for (int precision = 1; precision <= 17; precision++) {
+  for (int precision = 15; precision <= 17; precision++) {
     (void)snprintf(buffer, KVL_DECIMAL_MAX, "%.*g", precision, value);
     double back = strtod(buffer, NULL);
     if (!(back < value) && !(back > value)) {

@@ -72,11 +72,13 @@ static bool is_descriptor(const char *name)
 int kvl_scenario_assign(struct kvl_scenario_doc *doc, const char *assignment, struct kvl_err *err)
 {
   const char *equals = strchr(assignment, '=');
-  char shown[KVL_PATH_CAP];
-  (void)snprintf(shown, sizeof shown, "--set=%s", assignment);
+  char shown[200];
+  if (snprintf(shown, sizeof shown, "--set=%s", assignment) >= (int)sizeof shown) {
+    memcpy(shown + sizeof shown - 4, "...", 4); /* leave room for the reason */
+  }
   const char *place = kvl_arena_text(&doc->arena, shown, strlen(shown));
   if (equals == NULL || equals == assignment) {
-    return kvl_err_set(err, -EINVAL, "--set=%s: must be KEY=VALUE, for example policy.hot_rows=4096", assignment);
+    return kvl_err_set(err, -EINVAL, "%s: must be KEY=VALUE, for example policy.hot_rows=4096", shown);
   }
   size_t length = (size_t)(equals - assignment);
   static const char hardware[] = "node.hardware";
@@ -87,7 +89,7 @@ int kvl_scenario_assign(struct kvl_scenario_doc *doc, const char *assignment, st
   char *path = kvl_arena_text(&doc->arena, assignment, length);
   struct kvl_json *value = NULL;
   if (place == NULL || path == NULL) {
-    return kvl_err_set(err, -ENOMEM, "--set=%s: out of memory", assignment);
+    return kvl_err_set(err, -ENOMEM, "%s: out of memory", shown);
   }
   int rc = parse_value(doc, equals + 1, place, &value, err);
   struct kvl_json *at = doc->root;

@@ -1,0 +1,94 @@
+#!/bin/sh
+# Exit codes and messages of `kvloan scenario`. Arguments: the program, scenarios/, docs/scenario-keys.md. Prints TAP.
+program=$1 scenarios=$2 keys=$3
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+n=0 failed=0
+
+result() { # ok? name
+  n=$((n + 1))
+  if [ "$1" = 0 ]; then
+    echo "ok $n - $2"
+  else
+    echo "not ok $n - $2"
+    sed 's/^/# /' "$work/err"
+    failed=1
+  fi
+}
+
+# expect CODE TEXT ARGUMENTS...: the exit code; TEXT is in the one line on stderr (nothing on stdout), or, with code 0, on stdout (nothing on stderr).
+expect() {
+  code=$1 text=$2
+  shift 2
+  "$program" "$@" >"$work/out" 2>"$work/err"
+  got=$?
+  bad=0
+  [ $got = "$code" ] || { bad=1; echo "exit $got" >>"$work/err"; }
+  if [ "$code" = 0 ]; then
+    [ -s "$work/err" ] && bad=1
+    grep -qF -- "$text" "$work/out" || bad=1
+  else
+    [ -s "$work/out" ] && bad=1
+    grep -qF -- "$text" "$work/err" || bad=1
+    [ "$code" = 1 ] && [ "$(wc -l <"$work/err")" != 1 ] && bad=1
+  fi
+  result $bad "$*"
+}
+
+expect 0 'resident         46' check "$scenarios/published-256.json"
+expect 0 'resident         46' check published-256
+expect 0 '"resident":448450560' check --format=json "$scenarios/published-256.json"
+expect 0 'policy.hot_rows	4096	rows	--set	0' check --format=tsv "$scenarios/published-256.json" --set=policy.hot_rows=4096
+expect 0 'compute times are an ESTIMATE' check published-256 --set=costs=deepseek-v4.1-flash.roofline
+expect 0 'every time is an EXTRAPOLATION' check published-256 --set=hardware=h200
+expect 0 'the largest of' check "$scenarios/mooncake-sample.json"
+expect 0 'the largest of' check "$scenarios/agent-sample.json"
+expect 0 '53940 bytes a token: 51168 of rows may leave HBM, 2772 of index keys stay' check published-256 --set=model=glm-5.2
+expect 0 'deepseek-v4.1-flash' list
+expect 0 'hardware	h200	' list --format=tsv
+expect 0 '"gb300":"' list --format=json
+expect 0 '| `policy.hot_rows` | whole number | rows | 0 to 16777216 | `2048` |' keys
+expect 0 'usage: kvloan scenario check' --help
+expect 0 'usage: kvloan scenario check' check --help
+
+expect 2 'usage: kvloan scenario check'
+expect 2 "no command 'chek'; did you mean 'check'?" chek
+expect 2 'which scenario?' check
+expect 2 'one scenario at a time' check a b
+expect 2 'did you mean tsv?' check published-256 --format=xml
+expect 2 'takes no --format' json published-256 --format=json
+expect 2 'takes no file' keys x
+expect 2 'kvloan scenario --help tells more' check --sett=a=b published-256
+
+expect 1 '(nearest: published-256)' check published-265
+expect 1 '(nearest: published-256.json)' check "$scenarios/published-265.json"
+expect 1 'is a folder' check "$scenarios"
+expect 1 '--set=policy.hot_rowz=3: policy.hot_rowz: unknown key (nearest: policy.hot_rows)' check published-256 --set=policy.hot_rowz=3
+expect 1 'must be a power of two, is 65 (nearest: 64 or 128)' json published-256 --set=policy.page_tokens=65
+expect 1 'cannot hold one session of 500800 tokens in adaptive mode' check published-256 --set=node.kv_pool_bytes=9e7
+expect 1 'workload.file: is missing for kind "file"' check mooncake-hour
+expect 1 'No such file' check mooncake-hour --set=workload.file=nowhere.jsonl
+expect 1 'cannot hold one session of ' check mooncake-sample --set=node.kv_pool_bytes=2e7
+printf '{"name": "x",\n "mode": "adaptive",\n "mode": "fixed"}' >"$work/twice.json"
+expect 1 "$work/twice.json:3: mode: given twice (first on line 2)" check "$work/twice.json"
+head -c 300 "$scenarios/published-256.json" >"$work/cut.json"
+expect 1 "the text ends inside" check "$work/cut.json"
+
+# A stored scenario is the same scenario, from any folder.
+"$program" json "$scenarios/mooncake-sample.json" --set=seed=7 >"$work/one.json" 2>"$work/err" &&
+  (cd "$work" && "$program" json one.json >two.json 2>err) && cmp -s "$work/one.json" "$work/two.json"
+result $? 'json of json is the same'
+expect 0 'the largest of' check "$work/one.json"
+
+"$program" keys >"$work/keys.md" 2>"$work/err"
+cmp -s "$work/keys.md" "$keys"
+result $? 'docs/scenario-keys.md is up to date (kvloan scenario keys >docs/scenario-keys.md)'
+
+if [ -w /dev/full ]; then
+  "$program" check "$scenarios/published-256.json" >/dev/full 2>"$work/err"
+  [ $? = 1 ]
+  result $? 'a full disk is an error'
+fi
+echo "1..$n"
+exit $failed
