@@ -29,13 +29,14 @@ int kvl_compare_equal(const struct kvl_summary *const *summaries, uint32_t count
 static const char *difference_text(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_summary *const *summaries, uint32_t run, uint32_t key)
 {
   const struct kvl_summary *const pair[] = {summaries[0], summaries[run]};
-  double percent = kvl_compare_difference(kvl_summary_value(summaries[0], key), kvl_summary_value(summaries[run], key));
-  if (kvl_compare_equal(pair, 2, key)) {
+  double first = kvl_summary_relative(summaries[0], key), value = kvl_summary_relative(summaries[run], key);
+  double percent = kvl_compare_difference(first, value);
+  if (kvl_compare_equal(pair, 2, key) && !(first < value) && !(first > value)) {
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "=");
   } else if (strcmp(kvl_summary_key_at(key)->name, "seed") == 0 || isnan(percent)) {
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "differs");
   } else if (fabs(percent) >= 1000.0) {
-    (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "x %.3g", kvl_summary_value(summaries[run], key) / kvl_summary_value(summaries[0], key));
+    (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "x %.3g", value / first);
   } else {
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "%+.*f %%", fabs(percent) < 0.095 ? 3 : 1, percent);
   }
@@ -81,7 +82,7 @@ void kvl_compare_write_table(FILE *out, const char *const *names, const struct k
       equal += kvl_compare_equal(summaries, count, i) ? 1 : 0;
     }
   }
-  (void)fprintf(out, "\n%u of %u keys are equal (wall time and memory left out); differences are of the values behind the table, against the first run.\n",
+  (void)fprintf(out, "\n%u of %u keys are equal (wall time and memory left out). Differences are against the first run.\n",
                 equal, compared);
 }
 

@@ -8,6 +8,7 @@
 #include "results/text.h"
 
 enum { QUANTILES = 200 }; /* half a percent each */
+enum { PANEL_HEIGHT = 330, FOOT_HEIGHT = 66, LEGEND_HEIGHT = 21, LABEL_MAX = 44 }; /* pixels; bytes of a label in the legend */
 
 struct values {
   double *item;
@@ -92,18 +93,21 @@ static void write_numbers(FILE *out, const struct distributions *d)
 }
 
 /* A logarithmic axis where the runs are more than a factor of 20 apart. */
-static int is_wide(const struct distributions *d, int kind)
+static void write_axis(FILE *script, const struct distributions *d, int kind)
 {
   double low = INFINITY, high = 0.0;
   for (uint32_t r = 0; r < d->count; r++) {
     const struct values *v = &d->values[r][kind];
     if (v->count > 0) {
-      double middle = quantile(v, QUANTILES / 20), last = quantile(v, QUANTILES * 19 / 20);
-      low = middle < low ? middle : low;
-      high = last > high ? last : high;
+      low = v->item[0] < low ? v->item[0] : low;
+      high = v->item[v->count - 1] > high ? v->item[v->count - 1] : high;
     }
   }
-  return low > 0.0 && high > 20.0 * low;
+  if (low > 0.0 && high > 20.0 * low) {
+    kvl_plot_log_axis(script, 'x', low, high);
+  } else {
+    (void)fputs("unset logscale x\nset xtics autofreq\nset xrange [0:*]\n", script);
+  }
 }
 
 static int modes_differ(const struct distributions *d)
@@ -118,20 +122,41 @@ static int modes_differ(const struct distributions *d)
   return 1;
 }
 
-static void write_curves(FILE *script, const char *numbers, const struct distributions *d, int kind, int with_titles)
+static void style_text(const struct distributions *d, uint32_t run, char *text, size_t size)
 {
-  int by_mode = modes_differ(d);
-  const char *separator = "plot ";
+  struct kvl_plot_style style = modes_differ(d) ? kvl_plot_style_of_mode(d->runs[run]->mode, run) : kvl_plot_style_at(run);
+  (void)snprintf(text, size, "lines linewidth 2.2 dashtype %d linecolor rgb '%s'", style.dash, style.colour);
+}
+
+static void write_curves(FILE *script, const char *numbers, const struct distributions *d, int kind)
+{
+  char style[128];
   for (uint32_t r = 0; r < d->count; r++) {
-    struct kvl_plot_style style = by_mode ? kvl_plot_style_of_mode(d->runs[r]->mode, r) : kvl_plot_style_at(r);
-    (void)fputs(separator, script);
+    (void)fputs(r == 0 ? "plot " : ", ", script);
     kvl_plot_quote(script, numbers);
-    (void)fprintf(script, " skip 1 using %u:1 with lines linewidth 2.2 dashtype %d linecolor rgb '%s' title ", 2 + KINDS * r + (unsigned)kind,
-                  style.dash, style.colour);
-    kvl_plot_quote(script, with_titles ? d->labels[r] : "");
-    separator = ", ";
+    style_text(d, r, style, sizeof style);
+    (void)fprintf(script, " skip 1 using %u:1 with %s notitle", 2 + KINDS * r + (unsigned)kind, style);
   }
   (void)fputc('\n', script);
+}
+
+/* Rows of the legend under the panels, from how many labels fit beside each other. */
+static unsigned legend_rows(const struct distributions *d)
+{
+  size_t longest = 1;
+  for (uint32_t r = 0; r < d->count; r++) {
+    size_t length = strlen(d->labels[r]);
+    longest = length > longest ? length : longest;
+  }
+  longest = longest < LABEL_MAX ? longest : LABEL_MAX;
+  uint32_t columns = (uint32_t)(104 / (longest + 7));
+  columns = columns < 1 ? 1 : columns;
+  return (d->count + columns - 1) / columns;
+}
+
+static int height_of(const struct distributions *d)
+{
+  return PANEL_HEIGHT + FOOT_HEIGHT + (int)(LEGEND_HEIGHT * legend_rows(d));
 }
 
 static void write_script(FILE *script, const char *numbers, const void *context)
@@ -147,20 +172,27 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   if (strlen(title) > 112) {
     (void)snprintf(title, sizeof title, "Time to first token and rate of each request, %u runs", d->count);
   }
-  double legend = 0.055 * ((d->count + 1) / 2);
+  double height = height_of(d);
   (void)fputs("set multiplot\nset label 1 ", script);
   kvl_plot_quote(script, title);
-  (void)fprintf(script, " at screen 0.01, screen 0.955 left font ',16'\nset tmargin at screen 0.88\nset bmargin at screen %.3f\nset grid xtics ytics\n",
-                0.19 + legend);
-  (void)fprintf(script, "set yrange [0:100]\nset ytics 0, 25, 100\nset ylabel 'requests up to here, %%' offset 1\n"
-                "set key at screen 0.5, screen 0.015 center bottom horizontal maxrows %u Left reverse samplen 2.5\n", (d->count + 1) / 2);
-  (void)fputs("set lmargin at screen 0.085\nset rmargin at screen 0.515\nset xlabel 'time to first token, s' offset 0,0.3\n", script);
-  (void)fputs(is_wide(d, TTFT) ? "set logscale x\nset xrange [*:*]\n" : "set xrange [0:*]\n", script);
-  write_curves(script, numbers, d, TTFT, 1);
-  (void)fputs("unset label 1\nunset key\nunset ylabel\nset format y ''\nset lmargin at screen 0.555\nset rmargin at screen 0.985\n"
-              "unset logscale x\nset xlabel 'rate of one request after its first token, tok/s' offset 0,0.3\n", script);
-  (void)fputs(is_wide(d, RATE) ? "set logscale x\nset xrange [*:*]\n" : "set xrange [0:*]\n", script);
-  write_curves(script, numbers, d, RATE, 0);
+  (void)fprintf(script, " at screen 0.01, screen %.4f left font ',16'\nset tmargin at screen %.4f\nset bmargin at screen %.4f\nset grid xtics ytics\n",
+                1.0 - 20.0 / height, 1.0 - 48.0 / height, (FOOT_HEIGHT + LEGEND_HEIGHT * legend_rows(d)) / height);
+  (void)fputs("set yrange [0:100]\nset ytics 0, 25, 100\nset ylabel 'requests up to here, %' offset 1\n"
+              "set lmargin at screen 0.085\nset rmargin at screen 0.50\nset xlabel 'time to first token, s' offset 0,0.3\n", script);
+  write_axis(script, d, TTFT);
+  write_curves(script, numbers, d, TTFT);
+  (void)fputs("unset label 1\nunset ylabel\nset format y ''\nset lmargin at screen 0.56\nset rmargin at screen 0.975\n"
+              "set xlabel 'rate of one request after its first token, tok/s' offset 0,0.3\n", script);
+  write_axis(script, d, RATE);
+  write_curves(script, numbers, d, RATE);
+  kvl_plot_legend_begin(script, legend_rows(d), (LEGEND_HEIGHT * legend_rows(d) + 8) / height);
+  for (uint32_t r = 0; r < d->count; r++) {
+    char style[128], label[LABEL_MAX + 1];
+    style_text(d, r, style, sizeof style);
+    (void)snprintf(label, sizeof label, "%s", d->labels[r]);
+    kvl_plot_legend_entry(script, r, style, label);
+  }
+  kvl_plot_legend_end(script);
   (void)fputs("unset multiplot\n", script);
 }
 
@@ -196,7 +228,7 @@ int kvl_plot_distributions(const struct kvl_plot *plot, struct kvl_store *store,
   if (code == 0) {
     write_numbers(numbers.file, d);
     code = kvl_plot_numbers_finish(&numbers, 0, err);
-    code = code != 0 ? code : kvl_plot_draw(plot, 900, 400 + 24 * (int)((count + 1) / 2), numbers.path, write_script, d, err);
+    code = code != 0 ? code : kvl_plot_draw(plot, 900, height_of(d), numbers.path, write_script, d, err);
     kvl_plot_numbers_free(&numbers);
   }
   for (uint32_t r = 0; r < count; r++) {

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,18 +151,56 @@ void kvl_plot_quote(FILE *script, const char *text)
   (void)fputc('\'', script);
 }
 
+void kvl_plot_log_axis(FILE *script, char axis, double low, double high)
+{
+  static const double step[] = {1.0, 2.0, 5.0};
+  low /= 1.25;
+  high *= 1.25;
+  int first = (int)floor(log10(low)), last = (int)ceil(log10(high)), dense = high / low < 3000.0;
+  (void)fprintf(script, "set logscale %c 10\nset %crange [%.9g:%.9g]\nset %ctics (", axis, axis, low, high, axis);
+  const char *separator = "";
+  for (int decade = first; decade <= last; decade++) {
+    for (int s = 0; s < (dense ? 3 : 1); s++) {
+      double at = step[s] * pow(10.0, decade);
+      if (at >= low && at <= high) {
+        (void)fprintf(script, "%s%.9g", separator, at);
+        separator = ", ";
+      }
+    }
+  }
+  (void)fputs(")\n", script);
+}
+
+void kvl_plot_legend_begin(FILE *script, unsigned rows, double top)
+{
+  (void)fprintf(script, "unset label 1\nunset border\nunset tics\nunset title\nunset xlabel\nunset ylabel\nunset grid\nunset logscale\nunset offsets\n"
+                "set xrange [0:1]\nset yrange [0:1]\nset lmargin at screen 0.02\nset rmargin at screen 0.98\nset bmargin at screen 0.005\n"
+                "set tmargin at screen %.4f\nset key at graph 0.5, graph 0.5 center center horizontal maxrows %u Left reverse samplen 2.5\n", top, rows);
+}
+
+void kvl_plot_legend_entry(FILE *script, unsigned index, const char *with, const char *title)
+{
+  (void)fprintf(script, "%s NaN with %s title ", index == 0 ? "plot" : ",", with);
+  kvl_plot_quote(script, title);
+}
+
+void kvl_plot_legend_end(FILE *script)
+{
+  (void)fputs("\n", script);
+}
+
 static void write_preamble(FILE *script, const char *ending, int width, int height, const char *output)
 {
   if (strcmp(ending, ".png") == 0) {
-    (void)fprintf(script, "set terminal pngcairo noenhanced size %d,%d font 'sans,13' fontscale 1.5 linewidth 2 pointscale 2 background '#ffffff'\n",
+    (void)fprintf(script, "set terminal pngcairo noenhanced size %d,%d font 'sans,13' fontscale 1.7 linewidth 2 dashlength 0.6 pointscale 2 background '#ffffff'\n",
                   2 * width, 2 * height);
   } else {
-    (void)fprintf(script, "set terminal svg noenhanced size %d,%d font 'sans-serif,14' linewidth 1.3 background '#ffffff'\n", width, height);
+    (void)fprintf(script, "set terminal svg noenhanced size %d,%d font 'sans-serif,14' linewidth 1.3 dashlength 0.7 background '#ffffff'\n", width, height);
   }
   (void)fputs("set output ", script);
   kvl_plot_quote(script, output);
   (void)fputs("\nset encoding utf8\nset datafile separator tab\nset datafile missing ''\n"
-              "set border 3 linecolor rgb '#444444' linewidth 0.8\nset tics nomirror textcolor rgb '#222222'\n"
+              "set format '%g'\nset border 3 linecolor rgb '#444444' linewidth 0.8\nset tics nomirror textcolor rgb '#222222'\n"
               "set grid ytics linecolor rgb '#dddddd' linetype 1 linewidth 0.6\n"
               "set key textcolor rgb '#222222' samplen 2\n", script);
 }

@@ -27,6 +27,15 @@ void kvl_plot_numbers_free(struct kvl_plot_numbers *numbers);
 /* 'text' as gnuplot reads it: nothing in it is special. */
 void kvl_plot_quote(FILE *script, const char *text);
 
+/* A logarithmic axis ('x' or 'y') a little wider than [low, high], 0 < low <= high, with tics at 1, 2, 5 of each decade while there are few. */
+void kvl_plot_log_axis(FILE *script, char axis, double low, double high);
+
+/* A legend of its own over the whole width, `rows` high, at the bottom of a picture: gnuplot's key would be as narrow as one panel. Between begin
+ * and end, one entry a series; `with` is a plot style such as "lines dashtype 2 linecolor rgb '#000000'". */
+void kvl_plot_legend_begin(FILE *script, unsigned rows, double top);
+void kvl_plot_legend_entry(FILE *script, unsigned index, const char *with, const char *title);
+void kvl_plot_legend_end(FILE *script);
+
 /* Draws: `write_script` gets the script after the terminal, output and common style are set, for each format asked for. Sizes are for a README
  * 900 pixels wide; PNG has twice the pixels. `numbers` is the path of the TSV file. */
 int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char *numbers,

@@ -119,6 +119,33 @@ static void write_title(char *title, size_t size, const struct modes *m)
   }
 }
 
+/* A logarithmic axis where the largest value is more than 20 times the smallest. */
+static void write_axis(FILE *script, const struct modes *m, int panel)
+{
+  double low = INFINITY, high = 0.0;
+  for (uint32_t c = 0; c < m->point_count; c++) {
+    for (uint32_t i = 0; i < m->mode_count; i++) {
+      if (m->run[c][i] != NULL) {
+        double value = panel_value(m->run[c][i], panel);
+        low = value < low ? value : low;
+        high = value > high ? value : high;
+      }
+    }
+  }
+  if (low > 0.0 && high > 20.0 * low) {
+    (void)fputs("set offsets graph 0.06, graph 0.06, 0, 0\n", script);
+    kvl_plot_log_axis(script, 'y', low, high);
+  } else {
+    (void)fputs("unset logscale y\nset offsets graph 0.06, graph 0.06, graph 0.08, 0\nset ytics autofreq\nset yrange [0:*]\n", script);
+  }
+}
+
+static void style_text(const struct modes *m, uint32_t mode, char *text, size_t size)
+{
+  struct kvl_plot_style style = kvl_plot_style_of_mode(m->mode[mode], mode);
+  (void)snprintf(text, size, "linespoints linewidth 2 pointtype %d pointsize 0.9 linecolor rgb '%s'", style.point, style.colour);
+}
+
 static void write_script(FILE *script, const char *numbers, const void *context)
 {
   const struct modes *m = context;
@@ -127,8 +154,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   (void)fputs("set multiplot\nset label 1 ", script);
   kvl_plot_quote(script, title);
   (void)fputs(" at screen 0.01, screen 0.95 left font ',16'\nset tmargin at screen 0.81\nset bmargin at screen 0.23\n"
-              "set key at screen 0.5, screen 0.012 center bottom horizontal Left reverse samplen 2.5\n"
-              "set logscale x 2\nset xlabel 'concurrent sessions' offset 0,0.4\nset offsets graph 0.06, graph 0.06, graph 0.08, 0\nset xtics (", script);
+              "set logscale x 2\nset xlabel 'concurrent sessions' offset 0,0.4\nset xtics (", script);
   /* every concurrency that was run, as far as the labels do not touch */
   double labelled = 0.0;
   const char *separator = "";
@@ -144,20 +170,25 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   (void)fputs(")\n", script);
   for (int p = 0; p < PANELS; p++) {
     double left = 0.075 + 0.335 * p;
-    (void)fprintf(script, "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset yrange [0:*]\nset title '%s' offset 0,-0.4\n", left, left + 0.24,
+    (void)fprintf(script, "set lmargin at screen %.3f\nset rmargin at screen %.3f\nset title '%s' offset 0,-0.4\n", left, left + 0.24,
                   panels[p].axis);
-    separator = "plot ";
+    write_axis(script, m, p);
     for (uint32_t i = 0; i < m->mode_count; i++) {
-      struct kvl_plot_style style = kvl_plot_style_of_mode(m->mode[i], i);
-      (void)fputs(separator, script);
+      char style[128];
+      (void)fputs(i == 0 ? "plot " : ", ", script);
       kvl_plot_quote(script, numbers);
-      (void)fprintf(script, " skip 1 using 1:%u with linespoints linewidth 2 pointtype %d pointsize 0.9 linecolor rgb '%s' title ",
-                    3 + (PANELS + 1) * i + (unsigned)p, style.point, style.colour);
-      kvl_plot_quote(script, p == 1 ? m->mode[i] : "");
-      separator = ", ";
+      style_text(m, i, style, sizeof style);
+      (void)fprintf(script, " skip 1 using 1:%u with %s notitle", 3 + (PANELS + 1) * i + (unsigned)p, style);
     }
     (void)fputs("\nunset label 1\n", script);
   }
+  kvl_plot_legend_begin(script, 1, 0.09);
+  for (uint32_t i = 0; i < m->mode_count; i++) {
+    char style[128];
+    style_text(m, i, style, sizeof style);
+    kvl_plot_legend_entry(script, i, style, m->mode[i]);
+  }
+  kvl_plot_legend_end(script);
   (void)fputs("unset multiplot\n", script);
 }
 

@@ -29,7 +29,7 @@ struct timeline {
   double bin[BINS][SUMS];
   double bin_s;
   uint32_t bins;
-  double batch_max, lent_max, lent_at_full; /* shares of HBM in percent */
+  double batch_max, waiting_max, lent_max, lent_at_full, retiring_max; /* lent, retiring: percent of HBM */
   const char *label;
 };
 
@@ -123,6 +123,9 @@ static int build(struct timeline *line, struct moments *m)
     seen[s->gpu] = 1;
     sum_gpus(last, seen, m->gpus, now);
     double lent = 100.0 * now[SUM_LENT] / frames_of(now);
+    line->waiting_max = now[SUM_WAITING] > line->waiting_max ? now[SUM_WAITING] : line->waiting_max;
+    double retiring = 100.0 * now[SUM_RETIRING] / frames_of(now);
+    line->retiring_max = retiring > line->retiring_max ? retiring : line->retiring_max;
     line->lent_max = lent > line->lent_max ? lent : line->lent_max;
     if (now[SUM_BATCH] >= line->batch_max) { /* at the fullest moment; of equal ones the last */
       line->batch_max = now[SUM_BATCH];
@@ -160,28 +163,35 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   const struct timeline *line = context;
   char title[256], batch[KVL_TEXT_NUMBER_MAX];
   int used = snprintf(title, sizeof title, "%.60s: the batch reaches %s", line->label, kvl_text_human(batch, line->batch_max, 1));
+  if (line->waiting_max > 0.0 && used > 0 && (size_t)used < sizeof title) {
+    used += snprintf(title + used, sizeof title - (size_t)used, ", %s wait at most", kvl_text_human(batch, line->waiting_max, 1));
+  }
   if (line->lent_max >= 0.05 && used > 0 && (size_t)used < sizeof title) {
     (void)snprintf(title + used, sizeof title - (size_t)used, "; lent pages go from %.0f %% of HBM to %.0f %%", line->lent_max, line->lent_at_full);
   }
-  (void)fputs("set multiplot\nset lmargin at screen 0.085\nset rmargin at screen 0.80\n"
-              "set key at screen 0.815, graph 1.02 left top Left reverse vertical\n"
-              "set xrange [0:*]\nset yrange [0:*]\nset offsets 0, 0, graph 0.05, 0\n", script);
+  (void)fputs("set multiplot\nset lmargin at screen 0.09\nset rmargin at screen 0.79\n"
+              "set key at screen 0.80, graph 1.02 left top Left reverse vertical\n"
+              "set yrange [0:*]\nset offsets 0, 0, graph 0.05, 0\n", script);
+  (void)fprintf(script, "set xrange [0:%.9g]\n", line->bins * line->bin_s);
   (void)fputs("set label 1 ", script);
   kvl_plot_quote(script, title);
   (void)fputs(" at screen 0.01, screen 0.965 left font ',16'\n", script);
-  (void)fputs("set tmargin at screen 0.90\nset bmargin at screen 0.56\nset ylabel 'requests' offset 1\nset format x ''\nplot ", script);
+  (void)fputs("set tmargin at screen 0.90\nset bmargin at screen 0.56\nset ylabel 'requests'\nset format x ''\nplot ", script);
   kvl_plot_quote(script, numbers);
   (void)fputs(" skip 1 using 1:2 with lines linewidth 2.2 linecolor rgb '#0072B2' title 'decoding', "
               "'' skip 1 using 1:3 with lines linewidth 1.6 dashtype 2 linecolor rgb '#D55E00' title 'waiting'\n"
               "unset label 1\nset tmargin at screen 0.50\nset bmargin at screen 0.115\nset format x '%g'\nset xlabel 'simulated time, s' offset 0,0.4\n"
-              "unset offsets\nset yrange [0:100]\nset ylabel 'share, %' offset 1\nset style fill solid 1.0 noborder\nset grid front\nplot ", script);
+              "unset offsets\nset yrange [0:103]\nset ytics 0, 20, 100\nset ylabel 'share, %'\nset style fill solid 1.0 noborder\nset grid front\nplot ", script);
   kvl_plot_quote(script, numbers);
-  (void)fputs(" skip 1 using 1:(0):4 with filledcurves linecolor rgb '#9ecae1' title 'HBM: reserved', "
-              "'' skip 1 using 1:4:($4+$5) with filledcurves linecolor rgb '#009E73' title 'HBM: lent pages', "
-              "'' skip 1 using 1:($4+$5):($4+$5+$6) with filledcurves linecolor rgb '#D55E00' title 'HBM: retiring', "
-              "'' skip 1 using 1:($4+$5+$6):(100) with filledcurves linecolor rgb '#eeeeee' title 'HBM: free', "
-              "'' skip 1 using 1:8 with lines linewidth 2.4 linecolor rgb '#000000' title 'history in HBM'\n"
-              "unset multiplot\n", script);
+  (void)fputs(" skip 1 using 1:(0):4 with filledcurves linecolor rgb '#9ecae1' title 'HBM: reserved'", script);
+  if (line->lent_max > 0.0) {
+    (void)fputs(", '' skip 1 using 1:4:($4+$5) with filledcurves linecolor rgb '#009E73' title 'HBM: lent pages'", script);
+  }
+  if (line->retiring_max > 0.0) {
+    (void)fputs(", '' skip 1 using 1:($4+$5):($4+$5+$6) with filledcurves linecolor rgb '#D55E00' title 'HBM: retiring'", script);
+  }
+  (void)fputs(", '' skip 1 using 1:($4+$5+$6):(100) with filledcurves linecolor rgb '#eeeeee' title 'HBM: free', "
+              "'' skip 1 using 1:8 with lines linewidth 2.4 linecolor rgb '#000000' title 'history in HBM'\nunset multiplot\n", script);
 }
 
 int kvl_plot_timeline(const struct kvl_plot *plot, struct kvl_store *store, const struct kvl_stored_run *run, const char *label,

@@ -13,6 +13,9 @@ enum { KVL_GROUP_COLUMNS = 12, KVL_LABEL_COLUMNS = 26, KVL_UNIT_COLUMNS = 10 };
 /* The group's name in front of its first key, blanks in front of the others. */
 void kvl_summary_group_column(FILE *out, uint32_t index);
 
+/* The value that `relative` shows below, as a number. */
+double kvl_summary_relative(const struct kvl_summary *summary, uint32_t index);
+
 /* One cell as people read it, and the unit that goes with it. With `relative`, tiers are a share of all selections and times are milliseconds a
  * decode step: what can be compared between runs. Returns `text`. */
 const char *kvl_summary_cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_summary *summary, uint32_t index, int relative, const char **unit);

@@ -86,21 +86,33 @@ static int is_stall(uint32_t i)
   return strncmp(kvl_summary_key_at(i)->name, "stall_ms_by_cause.", 18) == 0;
 }
 
-const char *kvl_summary_cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_summary *summary, uint32_t i, int relative, const char **unit)
+double kvl_summary_relative(const struct kvl_summary *summary, uint32_t i)
 {
   double value = kvl_summary_value(summary, i);
-  *unit = kvl_summary_key_at(i)->unit;
+  if (is_tier(i)) {
+    return summary->selections_total > 0 ? 100.0 * value / (double)summary->selections_total : 0.0;
+  }
+  if (is_stall(i)) {
+    return summary->steps > 0 ? value / (double)summary->steps : 0.0;
+  }
+  return value;
+}
+
+const char *kvl_summary_cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_summary *summary, uint32_t i, int relative, const char **unit)
+{
+  const char *key_unit = kvl_summary_key_at(i)->unit;
+  double value = relative ? kvl_summary_relative(summary, i) : kvl_summary_value(summary, i);
+  *unit = key_unit;
   if (relative && is_tier(i)) {
     *unit = "%";
-    value = summary->selections_total > 0 ? 100.0 * value / (double)summary->selections_total : 0.0;
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "%.2f", value);
   } else if (relative && is_stall(i)) {
     *unit = "ms a step";
-    (void)kvl_text_human(text, summary->steps > 0 ? value / (double)summary->steps : 0.0, 0);
-  } else if (strcmp(kvl_summary_key_at(i)->unit, "share") == 0) {
+    (void)kvl_text_human(text, value, 0);
+  } else if (strcmp(key_unit, "share") == 0) {
     *unit = "%";
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "%.1f", 100.0 * value);
-  } else if (strcmp(kvl_summary_key_at(i)->unit, "B") == 0) {
+  } else if (strcmp(key_unit, "B") == 0) {
     *unit = "";
     (void)kvl_text_bytes(text, value);
   } else if (strcmp(kvl_summary_key_at(i)->name, "seed") == 0) {

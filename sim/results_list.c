@@ -26,16 +26,21 @@ static const struct kvl_stored_run *chosen(const struct kvl_results_call *call, 
 char **kvl_results_labels(const struct kvl_results_call *call)
 {
   char **labels = calloc(call->run_count + 1u, sizeof *labels);
-  int names = 0, modes = 0;
+  int names = 0, modes = 0, loads = 0;
   for (uint32_t r = 1; r < call->run_count; r++) {
     names |= strcmp(chosen(call, r)->name, chosen(call, 0)->name) != 0;
     modes |= strcmp(chosen(call, r)->mode, chosen(call, 0)->mode) != 0;
+    loads |= chosen(call, r)->concurrency != chosen(call, 0)->concurrency;
   }
   for (uint32_t r = 0; r < call->run_count && labels != NULL; r++) {
     const struct kvl_stored_run *run = chosen(call, r);
     char text[512];
     (void)snprintf(text, sizeof text, "%" PRId64 ": %.200s%s%.200s", run->id, names || !modes ? run->name : "", names && modes ? " " : "",
                    modes ? run->mode : "");
+    size_t used = strlen(text);
+    if (loads && run->concurrency > 0) {
+      (void)snprintf(text + used, sizeof text - used, " at %" PRId64, run->concurrency);
+    }
     labels[r] = strdup(text);
     if (labels[r] == NULL) {
       kvl_results_labels_free(labels, r);
