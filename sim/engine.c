@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/base/rng.h"
 #include "sim/costs.h"
 #include "sim/events.h"
 
@@ -18,6 +19,7 @@ struct request {
   uint32_t chain;
   uint32_t next;             /* in whichever queue it is */
   uint32_t max_tokens;
+  uint32_t prefill_route, decode_route; /* index of the queue it waits in */
   kvl_request slot;
   uint32_t tokens, produced; /* committed tokens; output tokens so far */
   uint32_t pages_complete;   /* whole pages the policy knows to be on the host */
@@ -60,6 +62,12 @@ struct decode_gpu {
   struct kvl_resid_usage reported; /* page moves that were in the store already */
 };
 
+/* Prefill GPUs that share a queue: all of them, or one each when requests are routed as they come. */
+struct prefill_group {
+  struct queue queue;
+  uint32_t gpus, busy;
+};
+
 struct engine {
   const struct kvl_engine_config *config;
   const struct kvl_scenario *s;
@@ -68,8 +76,11 @@ struct engine {
   struct request *request;
   uint32_t request_capacity, request_free; /* free list through next */
   uint32_t active;
-  struct queue prefill, waiting;
-  uint32_t prefill_busy;
+  struct prefill_group *prefill;
+  struct queue *waiting;           /* for a decode slot: one queue for all, or one a GPU */
+  uint32_t waiting_total;
+  bool routed;                     /* a queue for each GPU */
+  struct kvl_rng route;
   struct decode_gpu *gpu;
   struct page_copy *copy;
   uint32_t copy_capacity;
@@ -182,17 +193,51 @@ static bool adaptive(const struct engine *e)
 
 /* ---- arrival and prefill ---- */
 
-static int start_prefills(struct engine *e)
+static int start_prefills(struct engine *e, uint32_t group)
 {
-  while (e->prefill.count != 0 && e->prefill_busy < e->s->node.prefill_gpus) {
-    uint32_t r = pop(e, &e->prefill);
+  struct prefill_group *p = &e->prefill[group];
+  while (p->queue.count != 0 && p->busy < p->gpus) {
+    uint32_t r = pop(e, &p->queue);
     struct kvl_request_record *rec = &e->request[r].record;
     rec->prefill_start_ns = now(e);
     uint64_t ns = kvl_costs_prefill_ns(&e->s->costs, rec->input_tokens - rec->cached_tokens, rec->cached_tokens);
-    e->prefill_busy++;
+    p->busy++;
     if (kvl_events_push(&e->events, now(e) + ns, KVL_EVENT_PREFILL_DONE, r) != 0) {
       return kvl_err_set(e->err, -ENOMEM, "no memory for events");
     }
+  }
+  return 0;
+}
+
+static int enter_prefill(struct engine *e, uint32_t r)
+{
+  e->request[r].state = IN_PREFILL;
+  push(e, &e->prefill[e->request[r].prefill_route].queue, r);
+  return start_prefills(e, e->request[r].prefill_route);
+}
+
+static void wait_for_slot(struct engine *e, uint32_t r)
+{
+  e->request[r].state = WAITING;
+  push(e, &e->waiting[e->request[r].decode_route], r);
+  e->waiting_total++;
+}
+
+/* The queue that a decode GPU is served from. */
+static struct queue *waiting_of(const struct engine *e, uint32_t gpu)
+{
+  return &e->waiting[e->routed ? gpu : 0];
+}
+
+static uint32_t route(struct engine *e, uint32_t gpus, uint64_t turn)
+{
+  switch (e->s->node.routing) {
+  case KVL_ROUTE_LEAST_LOADED:
+    return 0;
+  case KVL_ROUTE_ROUND_ROBIN:
+    return (uint32_t)(turn % gpus);
+  case KVL_ROUTE_RANDOM:
+    return kvl_rng_below(&e->route, gpus);
   }
   return 0;
 }
@@ -212,8 +257,9 @@ static int submit(struct engine *e, const struct kvl_request_spec *spec)
   } else if (e->s->workload.kind != KVL_WORK_FILE) {
     cached = e->s->workload.cached_tokens;
   }
-  q->state = IN_PREFILL;
   q->chain = spec->chain;
+  q->prefill_route = route(e, e->s->node.prefill_gpus, e->next_id);
+  q->decode_route = route(e, e->s->node.decode_gpus, e->next_id);
   q->max_tokens = spec->input_tokens + spec->output_tokens;
   q->record = (struct kvl_request_record){
     .id = e->next_id++,
@@ -225,8 +271,11 @@ static int submit(struct engine *e, const struct kvl_request_spec *spec)
     .submit_ns = spec->time_ns,
   };
   kvl_tally_submitted(&e->tally, spec->time_ns);
-  push(e, &e->prefill, r);
-  return start_prefills(e);
+  if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION && spec->output_tokens != 0) {
+    wait_for_slot(e, r);
+    return 0;
+  }
+  return enter_prefill(e, r);
 }
 
 /* The request is over: recorded, its place in the load's loop is free. Memory was released before. */
@@ -295,14 +344,15 @@ static int start_transfer(struct engine *e, struct decode_gpu *g, uint32_t r)
 static int admit_waiting(struct engine *e, uint32_t gpu)
 {
   struct decode_gpu *g = &e->gpu[gpu];
-  while (e->waiting.count != 0 && g->sessions < e->sessions_max) {
-    for (uint32_t i = 0; i < e->s->node.decode_gpus; i++) {
+  struct queue *waiting = waiting_of(e, gpu);
+  while (waiting->count != 0 && g->sessions < e->sessions_max) {
+    for (uint32_t i = 0; !e->routed && i < e->s->node.decode_gpus; i++) {
       const struct decode_gpu *other = &e->gpu[i];
       if (i != gpu && !other->full && other->sessions < e->sessions_max && other->sessions < g->sessions) {
         return 0;
       }
     }
-    uint32_t r = e->waiting.first;
+    uint32_t r = waiting->first;
     struct request *q = &e->request[r];
     struct kvl_demand demand;
     uint64_t host_bytes;
@@ -321,7 +371,8 @@ static int admit_waiting(struct engine *e, uint32_t gpu)
       return kvl_err_set(e->err, rc, "request %llu (%u tokens) wants %u frames, a decode GPU has %u", (unsigned long long)q->record.id,
                          q->max_tokens, demand.fixed_frames, e->config->frames);
     }
-    (void)pop(e, &e->waiting);
+    (void)pop(e, waiting);
+    e->waiting_total--;
     struct kvl_plane_request pr = {.gpu = gpu, .slot = q->slot, .session = q->record.session,
                                    .input_tokens = q->record.input_tokens, .max_tokens = q->max_tokens};
     rc = e->plane->ops->request_open(e->plane, &pr, e->err);
@@ -336,7 +387,11 @@ static int admit_waiting(struct engine *e, uint32_t gpu)
     g->sessions++;
     g->joining++;
     e->tally.sessions_max = g->sessions > e->tally.sessions_max ? g->sessions : e->tally.sessions_max;
-    rc = start_transfer(e, g, r);
+    if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION) {
+      rc = enter_prefill(e, r);
+    } else {
+      rc = start_transfer(e, g, r);
+    }
     if (rc != 0) {
       return rc;
     }
@@ -386,13 +441,15 @@ static int keep_completed_pages(struct engine *e, uint32_t gpu)
 
 /* Frames to leave alone when pages are given away: what the batch will grow by, what the next in line needs, and a fair share for those whose
  * population is still to come (I7: need is projected, so that nothing is lent that would be called back at once). */
-static uint32_t frames_spoken_for(const struct engine *e, const struct decode_gpu *g, bool for_population)
+static uint32_t frames_spoken_for(const struct engine *e, uint32_t gpu, bool for_population)
 {
+  const struct decode_gpu *g = &e->gpu[gpu];
+  const struct queue *waiting = waiting_of(e, gpu);
   uint64_t keep = growth_frames(e, g);
-  if (e->waiting.count != 0 && g->sessions < e->sessions_max) {
+  if (waiting->count != 0 && g->sessions < e->sessions_max) {
     struct kvl_demand demand;
     uint64_t host_bytes;
-    demand_of(e, &e->request[e->waiting.first], &demand, &host_bytes);
+    demand_of(e, &e->request[waiting->first], &demand, &host_bytes);
     keep += demand.fixed_frames;
   }
   if (!for_population && g->joining != 0) {
@@ -439,7 +496,7 @@ static int begin_population(struct engine *e, uint32_t gpu, uint32_t r)
     join(e, g, r);
     return 0;
   }
-  int rc = kvl_resid_populate(g->resid, q->slot, frames_spoken_for(e, g, true), &g->plan);
+  int rc = kvl_resid_populate(g->resid, q->slot, frames_spoken_for(e, gpu, true), &g->plan);
   if (rc != 0) {
     return kvl_err_set(e->err, rc, "population of request %llu failed", (unsigned long long)q->record.id);
   }
@@ -512,7 +569,7 @@ static int give_back(struct engine *e, uint32_t gpu)
   uint32_t growth = growth_frames(e, g);
   int rc = kvl_resid_make_room(g->resid, growth, &g->plan);
   account_plan(g);
-  rc = rc != 0 ? rc : kvl_resid_give_back(g->resid, frames_spoken_for(e, g, false), &g->plan);
+  rc = rc != 0 ? rc : kvl_resid_give_back(g->resid, frames_spoken_for(e, gpu, false), &g->plan);
   if (rc != 0) {
     return kvl_err_set(e->err, rc, "give-back failed");
   }
@@ -601,16 +658,17 @@ static int gap(struct engine *e, uint32_t gpu)
   return rc != 0 ? rc : begin_step(e, gpu);
 }
 
-static bool has_gap_work(const struct engine *e, const struct decode_gpu *g)
+static bool has_gap_work(const struct engine *e, uint32_t gpu)
 {
-  return !g->in_step && (g->batch_count != 0 || g->ready.count != 0 || g->bounded != NONE || (e->waiting.count != 0 && !g->full));
+  const struct decode_gpu *g = &e->gpu[gpu];
+  return !g->in_step && (g->batch_count != 0 || g->ready.count != 0 || g->bounded != NONE || (waiting_of(e, gpu)->count != 0 && !g->full));
 }
 
 static int run_gaps(struct engine *e)
 {
   int rc = 0;
   for (uint32_t i = 0; rc == 0 && i < e->s->node.decode_gpus; i++) {
-    if (has_gap_work(e, &e->gpu[i])) {
+    if (has_gap_work(e, i)) {
       rc = gap(e, i);
     }
   }
@@ -657,7 +715,7 @@ static void sample_step(struct engine *e, uint32_t gpu, const struct kvl_step_re
     .step_ns = step->end_ns - step->step_begin_ns,
     .gpu = gpu,
     .batch = g->batch_count,
-    .waiting = e->waiting.count,
+    .waiting = e->waiting_total,
     .frames_free = u.free,
     .frames_reserved = u.reserved,
     .frames_lent = u.lent,
@@ -742,16 +800,21 @@ static int event_due(struct engine *e, const struct kvl_event *event)
     push(e, &e->gpu[q->record.gpu].ready, event->request);
     return 0;
   }
-  e->prefill_busy--;
+  e->prefill[q->prefill_route].busy--;
   q->record.prefill_end_ns = now(e);
   if (q->record.output_tokens == 0) { /* nothing to decode: over with its prefill */
     q->record.admit_ns = q->record.first_token_ns = q->record.last_token_ns = now(e);
+    uint32_t group = q->prefill_route;
     int rc = finish(e, event->request);
-    return rc != 0 ? rc : start_prefills(e);
+    return rc != 0 ? rc : start_prefills(e, group);
   }
-  q->state = WAITING;
-  push(e, &e->waiting, event->request);
-  return start_prefills(e);
+  int rc = 0;
+  if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION) {
+    rc = start_transfer(e, &e->gpu[q->record.gpu], event->request);
+  } else {
+    wait_for_slot(e, event->request);
+  }
+  return rc != 0 ? rc : start_prefills(e, q->prefill_route);
 }
 
 /* ---- checks ---- */
@@ -825,7 +888,7 @@ static int loop(struct engine *e, enum kvl_run_status *status)
     }
     if (idle) {
       return kvl_err_set(e->err, -EPROTO, "nothing moves: %u requests are active, %u of them waiting for a decode slot (a bug)", e->active,
-                         e->waiting.count);
+                         e->waiting_total);
     }
     if ((c->stop != NULL && *c->stop != 0) || (e->s->limits.simulated_ns_max != 0 && now(e) >= e->s->limits.simulated_ns_max)) {
       *status = KVL_RUN_INTERRUPTED;
@@ -899,8 +962,16 @@ static int open_engine(struct engine *e)
   e->sessions_max = s->limits.batch_max != 0 && s->limits.batch_max < limit ? s->limits.batch_max : limit;
   kvl_tally_init(&e->tally);
   e->tally.matched_batch = e->config->matched_batch;
+  e->routed = s->node.routing != KVL_ROUTE_LEAST_LOADED;
+  kvl_rng_init(&e->route, s->seed, "routing", 0);
+  uint32_t groups = e->routed ? s->node.prefill_gpus : 1;
   e->gpu = calloc(s->node.decode_gpus, sizeof *e->gpu);
-  if (e->gpu == NULL) {
+  e->waiting = calloc(s->node.decode_gpus, sizeof *e->waiting);
+  e->prefill = calloc(groups, sizeof *e->prefill);
+  for (uint32_t i = 0; e->prefill != NULL && i < groups; i++) {
+    e->prefill[i].gpus = e->routed ? 1 : s->node.prefill_gpus;
+  }
+  if (e->gpu == NULL || e->waiting == NULL || e->prefill == NULL) {
     return kvl_err_set(e->err, -ENOMEM, "no memory for %u decode GPUs", s->node.decode_gpus);
   }
   int rc = 0;
@@ -937,6 +1008,8 @@ static void close_engine(struct engine *e)
     free(e->copy[i].moves);
   }
   free(e->copy);
+  free(e->waiting);
+  free(e->prefill);
   free(e->gpu);
   free(e->request);
   free(e->sample);

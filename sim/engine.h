@@ -3,7 +3,7 @@
  * the engine only carries events from one to the other.
  *
  * The way of a request: submitted -> prefill queue -> prefill -> waiting for a decode slot (first come, first served) -> admitted: its fixed HBM and host
- * rows are reserved (I4) -> transfer -> population of what room allows, serialized admission work -> decode steps -> end. */
+ * rows are reserved (I4) -> transfer (with node.prefill_starts=reservation the prefill comes here, before the transfer) -> population of what room allows, serialized admission work -> decode steps -> end. */
 #ifndef KVL_SIM_ENGINE_H
 #define KVL_SIM_ENGINE_H
 

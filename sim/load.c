@@ -138,7 +138,7 @@ static int open_file(struct kvl_load *load, struct kvl_err *err)
     load->next_ns = scaled_ns(load, load->ahead.time_ns);
     return 0;
   }
-  load->active_count = s->workload.concurrency == 0 ? 1 : s->workload.concurrency;
+  load->active_count = s->workload.concurrency == 0 || s->workload.concurrency > extent.sessions ? (uint32_t)extent.sessions : s->workload.concurrency;
   load->active = calloc(load->active_count, sizeof *load->active);
   if (load->active == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for %u sessions", load->active_count);
@@ -248,6 +248,10 @@ uint64_t kvl_load_next_ns(struct kvl_load *load)
     return p == NULL ? UINT64_MAX : p->due_ns;
   }
   if (load->scenario->workload.kind == KVL_WORK_CLOSED) {
+    uint64_t opening = load->scenario->workload.concurrency;
+    if (load->taken < opening) { /* the first ones come evenly over the ramp */
+      return load->scenario->workload.ramp_ns / opening * load->taken;
+    }
     return load->taken < load->allowed ? load->allowed_ns : UINT64_MAX;
   }
   return load->next_ns;
@@ -297,7 +301,7 @@ int kvl_load_take(struct kvl_load *load, uint64_t now_ns, struct kvl_request_spe
     load->next_ns = load->have_ahead ? scaled_ns(load, load->ahead.time_ns) : UINT64_MAX;
   } else {
     take_fixed(load, spec);
-    spec->time_ns = load->scenario->workload.kind == KVL_WORK_CLOSED ? load->allowed_ns : load->next_ns;
+    spec->time_ns = load->scenario->workload.kind == KVL_WORK_CLOSED ? kvl_load_next_ns(load) : load->next_ns;
     if (load->scenario->workload.kind != KVL_WORK_CLOSED) {
       load->next_ns += gap_ns(load);
     }
