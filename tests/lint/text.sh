@@ -10,7 +10,7 @@ cr=$(printf '\r')
 written='[^:]*\.(c|h|cu|inc|sh|awk|json|build|md|txt)|[^:.]*' # by us; samples of data stay as they came
 cat >"$table" <<END
 trailing-space;$written;-;[ $tab]$;white space at the end of the line
-tab;$written;-;$tab;indent with spaces
+tab;$written;[^:]*\.sh;$tab;indent with spaces
 carriage-return;$written;-;$cr$;lines end in LF
 machine-path;[^:]*;-;(^|[^A-Za-z0-9_.~-])/(work|root|home|Users|mnt|nfs)/;a path of one machine
 registry-host;[^:]*;-;(pypi|files[.]pythonhosted|registry[.]npmjs|crates|rubygems|proxy[.]golang|deb[.]debian|archive[.]ubuntu|hub[.]docker|repo[.]anaconda)[.](org|com|io);a registry's host name
