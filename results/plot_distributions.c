@@ -162,20 +162,20 @@ static int height_of(const struct distributions *d)
 static void write_script(FILE *script, const char *numbers, const void *context)
 {
   const struct distributions *d = context;
-  char title[256] = "Time to first token, nine of ten requests within";
+  char title[512] = "Time to first token (p90):";
   for (uint32_t r = 0; r < d->count; r++) {
     size_t used = strlen(title);
     char number[KVL_TEXT_NUMBER_MAX];
-    (void)snprintf(title + used, sizeof title - used, "%s %s s (%.24s)", r == 0 ? "" : ",",
-                   kvl_text_human(number, quantile(&d->values[r][TTFT], QUANTILES * 9 / 10), 0), modes_differ(d) ? d->runs[r]->mode : d->labels[r]);
+    (void)snprintf(title + used, sizeof title - used, "%s %.24s %s s", r == 0 ? "" : ",", modes_differ(d) ? d->runs[r]->mode : d->labels[r],
+                   kvl_text_human(number, quantile(&d->values[r][TTFT], QUANTILES * 9 / 10), 0));
   }
-  if (strlen(title) > 112) {
+  if (kvl_text_columns(title) > KVL_PLOT_TITLE_MAX) {
     (void)snprintf(title, sizeof title, "Time to first token and rate of each request, %u runs", d->count);
   }
   double height = height_of(d);
   (void)fputs("set multiplot\nset label 1 ", script);
   kvl_plot_quote(script, title);
-  (void)fprintf(script, " at screen 0.01, screen %.4f left font ',16'\nset tmargin at screen %.4f\nset bmargin at screen %.4f\nset grid xtics ytics\n",
+  (void)fprintf(script, " at screen 0.01, screen %.4f left font ',14'\nset tmargin at screen %.4f\nset bmargin at screen %.4f\nset grid xtics ytics\n",
                 1.0 - 20.0 / height, 1.0 - 48.0 / height, (FOOT_HEIGHT + LEGEND_HEIGHT * legend_rows(d)) / height);
   (void)fputs("set yrange [0:100]\nset ytics 0, 25, 100\nset ylabel 'requests up to here, %' offset 1\n"
               "set lmargin at screen 0.085\nset rmargin at screen 0.50\nset xlabel 'time to first token, s' offset 0,0.3\n", script);

@@ -97,10 +97,10 @@ static void write_numbers(FILE *out, const struct modes *m)
   }
 }
 
-/* "Most output: 2,918 tok/s adaptive (256 concurrent), ..." */
+/* "Peak tok/s: resident 1,710 (at 64), adaptive 2,918 (at 256)" */
 static void write_title(char *title, size_t size, const struct modes *m)
 {
-  (void)snprintf(title, size, "Most output:");
+  (void)snprintf(title, size, "Peak tok/s:");
   for (uint32_t i = 0; i < m->mode_count; i++) {
     double best = -1.0;
     int64_t where = 0;
@@ -112,9 +112,9 @@ static void write_title(char *title, size_t size, const struct modes *m)
     }
     size_t used = strlen(title);
     char number[KVL_TEXT_NUMBER_MAX];
-    (void)snprintf(title + used, size - used, "%s %.24s %s tok/s at %" PRId64, i == 0 ? "" : ",", m->mode[i], kvl_text_human(number, best, 0), where);
+    (void)snprintf(title + used, size - used, "%s %.24s %s (at %" PRId64 ")", i == 0 ? "" : ",", m->mode[i], kvl_text_human(number, best, 0), where);
   }
-  if (strlen(title) > 112) {
+  if (kvl_text_columns(title) > KVL_PLOT_TITLE_MAX) {
     (void)snprintf(title, size, "Output, rate of each request and time to first token over concurrency");
   }
 }
@@ -153,7 +153,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   write_title(title, sizeof title, m);
   (void)fputs("set multiplot\nset label 1 ", script);
   kvl_plot_quote(script, title);
-  (void)fputs(" at screen 0.01, screen 0.95 left font ',16'\nset tmargin at screen 0.81\nset bmargin at screen 0.23\n"
+  (void)fputs(" at screen 0.01, screen 0.95 left font ',14'\nset tmargin at screen 0.81\nset bmargin at screen 0.23\n"
               "set logscale x 2\nset xlabel 'concurrent sessions' offset 0,0.4\nset xtics (", script);
   /* every concurrency that was run, as far as the labels do not touch */
   double labelled = 0.0;

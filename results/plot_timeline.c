@@ -161,21 +161,23 @@ static void write_numbers(FILE *out, const struct timeline *line)
 static void write_script(FILE *script, const char *numbers, const void *context)
 {
   const struct timeline *line = context;
-  char title[256], batch[KVL_TEXT_NUMBER_MAX];
-  int used = snprintf(title, sizeof title, "%.60s: the batch reaches %s", line->label, kvl_text_human(batch, line->batch_max, 1));
-  if (line->waiting_max > 0.0 && used > 0 && (size_t)used < sizeof title) {
-    used += snprintf(title + used, sizeof title - (size_t)used, ", %s wait at most", kvl_text_human(batch, line->waiting_max, 1));
+  char message[192], title[384], number[KVL_TEXT_NUMBER_MAX];
+  int used = snprintf(message, sizeof message, ": batch up to %s", kvl_text_human(number, line->batch_max, 1));
+  if (line->waiting_max > 0.0) {
+    used += snprintf(message + used, sizeof message - (size_t)used, ", %s wait", kvl_text_human(number, line->waiting_max, 1));
   }
-  if (line->lent_max >= 0.05 && used > 0 && (size_t)used < sizeof title) {
-    (void)snprintf(title + used, sizeof title - (size_t)used, "; lent pages go from %.0f %% of HBM to %.0f %%", line->lent_max, line->lent_at_full);
+  if (line->lent_max >= 0.05) {
+    used += snprintf(message + used, sizeof message - (size_t)used, "; lent pages go from %.0f %% of HBM to %.0f %%", line->lent_max, line->lent_at_full);
   }
+  int room = KVL_PLOT_TITLE_MAX - used;
+  (void)snprintf(title, sizeof title, "%.*s%s", room > 0 ? room : 0, line->label, message);
   (void)fputs("set multiplot\nset lmargin at screen 0.09\nset rmargin at screen 0.79\n"
               "set key at screen 0.80, graph 1.02 left top Left reverse vertical\n"
               "set yrange [0:*]\nset offsets 0, 0, graph 0.05, 0\n", script);
   (void)fprintf(script, "set xrange [0:%.9g]\n", line->bins * line->bin_s);
   (void)fputs("set label 1 ", script);
   kvl_plot_quote(script, title);
-  (void)fputs(" at screen 0.01, screen 0.965 left font ',16'\n", script);
+  (void)fputs(" at screen 0.01, screen 0.965 left font ',14'\n", script);
   (void)fputs("set tmargin at screen 0.90\nset bmargin at screen 0.56\nset ylabel 'requests'\nset format x ''\nplot ", script);
   kvl_plot_quote(script, numbers);
   (void)fputs(" skip 1 using 1:2 with lines linewidth 2.2 linecolor rgb '#0072B2' title 'decoding', "
