@@ -83,8 +83,12 @@ void kvl_trace_chunk_seal(uint8_t *bytes, const struct kvl_trace_entry *entry);
 const char *kvl_trace_chunk_wrong(const uint8_t *bytes, const struct kvl_trace_entry *entry);
 
 struct kvl_trace_chunk;
-const struct kvl_trace_entry *kvl_trace_entry_of(const struct kvl_trace *trace, uint32_t chunk);
+uint32_t kvl_trace_chunk_of(const struct kvl_trace *trace, uint32_t session, uint32_t step); /* the chunk that holds a step; both must exist */
 /* Reads, checks and unpacks a chunk into *chunk (to be freed by kvl_trace_chunk_free). Thread-safe: touches nothing in `trace`. */
 int kvl_trace_chunk_load(const struct kvl_trace *trace, uint32_t index, struct kvl_trace_chunk **chunk, struct kvl_err *err);
+
+/* Of a source opened by kvl_source_open_trace: the room for unpacked chunks, and what is used of it. For tests: the room changes no result. */
+void kvl_trace_source_cache(struct kvl_selection_source *source, uint64_t bytes_max);
+uint64_t kvl_trace_source_cached(struct kvl_selection_source *source);
 
 #endif

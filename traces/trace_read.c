@@ -308,11 +308,6 @@ void kvl_trace_totals_of(const struct kvl_trace *t, struct kvl_trace_totals *tot
   *totals = t->totals;
 }
 
-const struct kvl_trace_entry *kvl_trace_entry_of(const struct kvl_trace *t, uint32_t chunk)
-{
-  return &t->entry[chunk];
-}
-
 static int chunk_wrong(const struct kvl_trace *t, uint32_t index, int code, const char *what, struct kvl_err *err)
 {
   const struct kvl_trace_entry *e = &t->entry[index];
@@ -392,8 +387,7 @@ int kvl_trace_chunk_load(const struct kvl_trace *t, uint32_t index, struct kvl_t
   return code;
 }
 
-/* The chunk of a session that holds a step. */
-static uint32_t chunk_of(const struct kvl_trace *t, uint32_t session, uint32_t step)
+uint32_t kvl_trace_chunk_of(const struct kvl_trace *t, uint32_t session, uint32_t step)
 {
   uint32_t low = t->session[session].first_chunk, high = low + t->session[session].chunks - 1;
   while (low < high) {
@@ -427,7 +421,7 @@ int kvl_trace_next(struct kvl_trace *t, struct kvl_trace_step *step, uint32_t *s
   if (t->next_session == t->totals.sessions)
     return 0;
   if (!c || c->session != t->next_session || t->next_step < c->first_step || t->next_step - c->first_step >= c->steps) {
-    uint32_t wanted = chunk_of(t, t->next_session, t->next_step);
+    uint32_t wanted = kvl_trace_chunk_of(t, t->next_session, t->next_step);
     bool follows = c && c->session == t->next_session && c->first_step + c->steps == t->next_step;
     uint32_t tokens = follows ? c->step[c->steps - 1].tokens : 0;
     int code;

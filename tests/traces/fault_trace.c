@@ -282,6 +282,46 @@ START_TEST(folders_that_take_no_file)
 }
 END_TEST
 
+START_TEST(source_of_a_damaged_file)
+{
+  const char *path = temp_name("source.kvt");
+  struct kvl_trace_meta meta = made_meta(SEED, true);
+  struct kvl_selection_source *source = NULL;
+  struct kvl_selection_stream *stream;
+  struct kvl_selection_shape other = meta.shape;
+  struct kvl_err err = {""};
+  const int32_t *rows;
+  size_t size;
+  char *bytes = small_trace(path, &size);
+
+  other.point[1].k = 2048;
+  ck_assert_int_eq(kvl_source_open_trace(&source, path, &other, 1, &err), -EINVAL);
+  one_line_naming(&err, path);
+  ck_assert_ptr_nonnull(strstr(err.text, "a trace of another shape (made-up): point 1 selects 33 rows in the trace, 2048 in the model"));
+  bytes[300] ^= 1; /* in a chunk: open notices, since it verifies them all */
+  write_bytes(path, bytes, size);
+  ck_assert_int_eq(kvl_source_open_trace(&source, path, &meta.shape, 1, &err), -EBADMSG);
+  ck_assert_ptr_nonnull(strstr(err.text, "chunk 0 (session 0, steps 0 to "));
+  ck_assert_ptr_null(source);
+  /* Damaged after it was opened: streams give no rows, and the source says why. */
+  bytes[300] ^= 1;
+  write_bytes(path, bytes, size);
+  ck_assert_int_eq(kvl_source_open_trace(&source, path, &meta.shape, 1, &err), 0);
+  ck_assert_int_eq(kvl_source_status(source, &err), 0);
+  ck_assert_int_eq(truncate(path, 310), 0);
+  stream = kvl_stream_create(source, 1000, 1);
+  kvl_stream_start(stream, 0, 500);
+  kvl_stream_step(stream, 500, 1);
+  ck_assert_uint_eq(kvl_stream_rows(stream, 0, 0, &rows), 0);
+  ck_assert_int_eq(kvl_source_status(source, &err), -ENODATA);
+  one_line_naming(&err, path);
+  kvl_stream_destroy(stream);
+  kvl_source_close(source);
+  free(bytes);
+  unlink(path);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("trace faults");
@@ -292,6 +332,7 @@ int main(void)
   tcase_add_test(tcase, bytes_lost_or_added);
   tcase_add_test(tcase, other_files);
   tcase_add_test(tcase, newer_version);
+  tcase_add_test(tcase, source_of_a_damaged_file);
   tcase_add_test(tcase, write_fails_anywhere);
   tcase_add_test(tcase, old_file_stays_until_the_new_is_whole);
   tcase_add_test(tcase, full_device);

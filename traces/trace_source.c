@@ -1,0 +1,515 @@
+/* A trace file as a selection source: one library of sessions, replayed by many streams.
+ *
+ * Chunks are unpacked when a stream reaches them and shared by all streams; those that nobody reads stay until the room (KVL_TRACE_CACHE_BYTES) is
+ * needed, least recently used first. What is kept when changes speed, never a result. */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/base/rng.h"
+#include "traces/selection_impl.h"
+#include "traces/trace_codec.h"
+
+enum { SINKS = 4 }; /* the first rows, which attention always wants: they keep their place whatever the history's length */
+#define NOBODY UINT32_MAX
+
+struct cell { /* one chunk's place in the cache */
+  struct kvl_trace_chunk *chunk; /* NULL: not there */
+  uint32_t readers;
+  uint32_t newer, older;         /* LRU list of chunks that are there and have no readers */
+  bool loading;
+};
+
+struct trace_source {
+  struct kvl_selection_source base;
+  struct kvl_trace *trace;
+  const struct kvl_trace_meta *meta;
+  struct kvl_trace_totals totals;
+  uint64_t seed;
+  pthread_mutex_t lock; /* guards everything below */
+  pthread_cond_t loaded;
+  struct cell *cell;
+  uint32_t newest, oldest;
+  uint64_t bytes, bytes_max;
+  int failure; /* of the first chunk that could not be read */
+  struct kvl_err failure_text;
+};
+
+struct pin {
+  uint32_t index;
+  struct kvl_trace_chunk *chunk;
+  bool wanted; /* a query of this step is taken from it */
+};
+
+struct trace_stream {
+  struct kvl_selection_stream base;
+  struct trace_source *source;
+  uint32_t tokens_max, queries_max;
+  struct pin *pin;
+  uint32_t pins, pins_max;
+  /* the replay */
+  uint32_t session;      /* of the library */
+  uint32_t cursor;       /* its step */
+  int64_t ahead;         /* tokens of the request less tokens of the recording */
+  uint32_t first_tokens; /* of the request, at its first step */
+  bool begun, broken;
+  /* the step */
+  uint32_t tokens;
+  struct {
+    const struct kvl_trace_chunk *chunk;
+    const struct kvl_trace_chunk_step *step;
+    uint32_t query;
+  } *at;                 /* per query: where it is taken from */
+  uint32_t *out_start;   /* per point, times queries_max: place of its rows in out[] */
+  int32_t *out;
+  uint64_t *taken;       /* one bit a row; all clear between calls */
+};
+
+/* ---- the cache of unpacked chunks ---- */
+
+static void unlink_cell(struct trace_source *s, uint32_t index)
+{
+  struct cell *c = &s->cell[index];
+  if (c->newer != NOBODY)
+    s->cell[c->newer].older = c->older;
+  else
+    s->newest = c->older;
+  if (c->older != NOBODY)
+    s->cell[c->older].newer = c->newer;
+  else
+    s->oldest = c->newer;
+}
+
+static void link_newest(struct trace_source *s, uint32_t index)
+{
+  struct cell *c = &s->cell[index];
+  c->newer = NOBODY;
+  c->older = s->newest;
+  if (s->newest != NOBODY)
+    s->cell[s->newest].newer = index;
+  else
+    s->oldest = index;
+  s->newest = index;
+}
+
+static void make_room(struct trace_source *s)
+{
+  while (s->bytes > s->bytes_max && s->oldest != NOBODY) {
+    uint32_t index = s->oldest;
+    unlink_cell(s, index);
+    s->bytes -= kvl_trace_chunk_bytes(s->cell[index].chunk);
+    kvl_trace_chunk_free(s->cell[index].chunk);
+    s->cell[index].chunk = NULL;
+  }
+}
+
+/* A chunk to read until release(); NULL when it cannot be had (the source remembers why). */
+static struct kvl_trace_chunk *acquire(struct trace_source *s, uint32_t index)
+{
+  struct cell *c = &s->cell[index];
+  struct kvl_trace_chunk *chunk;
+  pthread_mutex_lock(&s->lock);
+  while (c->loading)
+    pthread_cond_wait(&s->loaded, &s->lock);
+  if (!c->chunk && s->failure == 0) {
+    struct kvl_err err;
+    int code;
+    c->loading = true;
+    pthread_mutex_unlock(&s->lock);
+    code = kvl_trace_chunk_load(s->trace, index, &chunk, &err);
+    pthread_mutex_lock(&s->lock);
+    c->loading = false;
+    pthread_cond_broadcast(&s->loaded);
+    if (code && s->failure == 0) {
+      s->failure = code;
+      s->failure_text = err;
+    }
+    if (code == 0) {
+      c->chunk = chunk;
+      c->readers = 0;
+      s->bytes += kvl_trace_chunk_bytes(chunk);
+      link_newest(s, index);
+    }
+  }
+  chunk = c->chunk;
+  if (chunk && c->readers++ == 0)
+    unlink_cell(s, index);
+  make_room(s);
+  pthread_mutex_unlock(&s->lock);
+  return chunk;
+}
+
+static void release(struct trace_source *s, uint32_t index)
+{
+  pthread_mutex_lock(&s->lock);
+  if (--s->cell[index].readers == 0) {
+    link_newest(s, index);
+    make_room(s);
+  }
+  pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- the source ---- */
+
+static const struct kvl_selection_ops trace_ops;
+
+static void trace_close(struct kvl_selection_source *source)
+{
+  struct trace_source *s = (struct trace_source *)source;
+  for (uint32_t i = 0; s->cell && i < s->totals.chunks; i++)
+    kvl_trace_chunk_free(s->cell[i].chunk);
+  free(s->cell);
+  kvl_trace_close(s->trace);
+  pthread_cond_destroy(&s->loaded);
+  pthread_mutex_destroy(&s->lock);
+  free(s);
+}
+
+int kvl_source_open_trace(struct kvl_selection_source **source, const char *path, const struct kvl_selection_shape *shape, uint64_t seed,
+                          struct kvl_err *err)
+{
+  struct trace_source *s = calloc(1, sizeof(*s));
+  struct kvl_err difference;
+  int code;
+
+  *source = NULL;
+  if (!s)
+    return kvl_err_set(err, -ENOMEM, "%s: no memory", path);
+  pthread_mutex_init(&s->lock, NULL);
+  pthread_cond_init(&s->loaded, NULL);
+  s->base.ops = &trace_ops;
+  s->seed = seed;
+  s->bytes_max = KVL_TRACE_CACHE_BYTES;
+  s->newest = s->oldest = NOBODY;
+  code = kvl_trace_open(&s->trace, path, err);
+  if (code == 0) {
+    s->meta = kvl_trace_meta_of(s->trace);
+    kvl_trace_totals_of(s->trace, &s->totals);
+    code = kvl_trace_same_shape(&s->meta->shape, shape, &difference);
+    if (code)
+      kvl_err_set(err, code, "%s: a trace of another shape (%s): %s", path, s->meta->model[0] ? s->meta->model : "no model named", difference.text);
+  }
+  if (code == 0)
+    code = kvl_trace_check_sums(s->trace, err);
+  if (code == 0) {
+    s->cell = calloc((size_t)s->totals.chunks + 1, sizeof(*s->cell));
+    if (!s->cell)
+      code = kvl_err_set(err, -ENOMEM, "%s: no memory", path);
+  }
+  if (code) {
+    trace_close(&s->base);
+    return code;
+  }
+  *source = &s->base;
+  return 0;
+}
+
+void kvl_trace_source_cache(struct kvl_selection_source *source, uint64_t bytes_max)
+{
+  struct trace_source *s = (struct trace_source *)source;
+  pthread_mutex_lock(&s->lock);
+  s->bytes_max = bytes_max;
+  make_room(s);
+  pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t kvl_trace_source_cached(struct kvl_selection_source *source)
+{
+  struct trace_source *s = (struct trace_source *)source;
+  uint64_t bytes;
+  pthread_mutex_lock(&s->lock);
+  bytes = s->bytes;
+  pthread_mutex_unlock(&s->lock);
+  return bytes;
+}
+
+int kvl_source_status(const struct kvl_selection_source *source, struct kvl_err *err)
+{
+  struct trace_source *s;
+  int failure;
+  if (source->ops != &trace_ops)
+    return 0; /* generated selections cannot fail */
+  memcpy(&s, &source, sizeof(s)); /* the lock is not const */
+  pthread_mutex_lock(&s->lock);
+  failure = s->failure;
+  if (failure && err)
+    *err = s->failure_text;
+  pthread_mutex_unlock(&s->lock);
+  return failure;
+}
+
+/* ---- streams ---- */
+
+static void trace_destroy(struct kvl_selection_stream *stream)
+{
+  struct trace_stream *t = (struct trace_stream *)stream;
+  for (uint32_t i = 0; i < t->pins; i++)
+    release(t->source, t->pin[i].index);
+  free(t->pin);
+  free(t->at);
+  free(t->out_start);
+  free(t->out);
+  free(t->taken);
+  free(t);
+}
+
+static struct kvl_selection_stream *trace_create(const struct kvl_selection_source *source, uint32_t tokens_max, uint32_t queries_max)
+{
+  struct trace_stream *t = calloc(1, sizeof(*t));
+  const struct kvl_selection_shape *shape;
+  size_t rows = 0;
+  if (!t)
+    return NULL;
+  memcpy(&t->source, &source, sizeof(t->source)); /* shared, behind its lock */
+  shape = &t->source->meta->shape;
+  t->base.ops = &trace_ops;
+  t->tokens_max = tokens_max;
+  t->queries_max = queries_max ? queries_max : 1;
+  t->pins_max = t->queries_max + 1; /* one for looking ahead */
+  t->pin = malloc(t->pins_max * sizeof(*t->pin));
+  t->at = malloc(t->queries_max * sizeof(*t->at));
+  t->out_start = malloc(shape->points * sizeof(*t->out_start));
+  for (uint32_t p = 0; t->out_start && p < shape->points; p++) {
+    t->out_start[p] = (uint32_t)rows;
+    rows += shape->point[p].k;
+  }
+  t->out = malloc(rows * t->queries_max * sizeof(*t->out));
+  t->taken = calloc((size_t)tokens_max / 64 + 1, sizeof(*t->taken));
+  if (!t->pin || !t->at || !t->out_start || !t->out || !t->taken) {
+    trace_destroy(&t->base);
+    return NULL;
+  }
+  return &t->base;
+}
+
+static void trace_start(struct kvl_selection_stream *stream, uint64_t session, uint32_t input_tokens)
+{
+  struct trace_stream *t = (struct trace_stream *)stream;
+  struct kvl_rng rng;
+  for (; t->pins > 0; t->pins--)
+    release(t->source, t->pin[t->pins - 1].index);
+  (void)input_tokens; /* the first step says how long the history is */
+  t->session = (uint32_t)(session % t->source->totals.sessions);
+  kvl_rng_init(&rng, t->source->seed, "trace offset", session);
+  t->cursor = kvl_rng_below(&rng, kvl_trace_session_of(t->source->trace, t->session)->steps);
+  t->begun = t->broken = false;
+}
+
+/* A step of the library session. Valid until the next call, or, once its pin is `wanted`, until the next step of the stream. NULL: it cannot be read. */
+static const struct kvl_trace_chunk_step *step_at(struct trace_stream *t, uint32_t step, struct pin **found)
+{
+  struct pin *pin = NULL;
+  for (uint32_t i = 0; !pin && i < t->pins; i++) {
+    const struct kvl_trace_chunk *c = t->pin[i].chunk;
+    if (c->session == t->session && step >= c->first_step && step - c->first_step < c->steps)
+      pin = &t->pin[i];
+  }
+  if (!pin) {
+    uint32_t index = kvl_trace_chunk_of(t->source->trace, t->session, step);
+    struct kvl_trace_chunk *c = acquire(t->source, index);
+    if (!c)
+      return NULL;
+    if (t->pins < t->pins_max) {
+      pin = &t->pin[t->pins++];
+    } else {
+      pin = t->pin;
+      while (pin->wanted) /* at most one a query is */
+        pin++;
+      release(t->source, pin->index);
+    }
+    *pin = (struct pin){index, c, false};
+  }
+  *found = pin;
+  return &pin->chunk->step[step - pin->chunk->first_step];
+}
+
+/* Moves *step on to the last one that had at most `tokens` tokens of the request. */
+static bool advance(struct trace_stream *t, uint32_t *step, uint64_t tokens)
+{
+  uint32_t steps = kvl_trace_session_of(t->source->trace, t->session)->steps;
+  while (*step + 1 < steps) {
+    struct pin *pin;
+    const struct kvl_trace_chunk_step *next = step_at(t, *step + 1, &pin);
+    if (!next)
+      return false;
+    if (next->tokens + t->ahead > (int64_t)tokens)
+      break;
+    ++*step;
+  }
+  return true;
+}
+
+static bool place(struct trace_stream *t, uint32_t queries)
+{
+  uint32_t steps = kvl_trace_session_of(t->source->trace, t->session)->steps, step, of_cursor;
+  struct pin *pin;
+  const struct kvl_trace_chunk_step *s;
+
+  if (!t->begun) {
+    s = step_at(t, t->cursor, &pin);
+    if (!s)
+      return false;
+    t->ahead = (int64_t)t->tokens - s->tokens;
+    t->first_tokens = t->tokens;
+    t->begun = true;
+  } else if (!advance(t, &t->cursor, t->tokens)) {
+    return false;
+  }
+  s = step_at(t, t->cursor, &pin);
+  if (!s)
+    return false;
+  if (t->cursor + 1 == steps && (int64_t)t->tokens - t->ahead > s->tokens) { /* past the end: once more from the start */
+    t->cursor = 0;
+    s = step_at(t, 0, &pin);
+    if (!s)
+      return false;
+    t->ahead = (int64_t)t->tokens - s->tokens;
+  }
+  step = t->cursor;
+  of_cursor = s->queries;
+  for (uint32_t q = 0; q < queries; q++) {
+    if (q >= of_cursor && !advance(t, &step, (uint64_t)t->tokens + q))
+      return false;
+    s = step_at(t, step, &pin);
+    if (!s)
+      return false;
+    pin->wanted = true;
+    t->at[q].chunk = pin->chunk;
+    t->at[q].step = s;
+    t->at[q].query = q < of_cursor ? q : 0;
+  }
+  return true;
+}
+
+static void trace_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries)
+{
+  struct trace_stream *t = (struct trace_stream *)stream;
+  assert(tokens <= t->tokens_max && queries <= t->queries_max);
+  t->tokens = tokens;
+  for (uint32_t i = 0; i < t->pins; i++)
+    t->pin[i].wanted = false;
+  if (!t->broken && !place(t, queries))
+    t->broken = true;
+}
+
+/* ---- rows ---- */
+
+static int32_t floor_divide(int64_t a, uint32_t b)
+{
+  int64_t q = a / (int64_t)b;
+  return (int32_t)(a % (int64_t)b < 0 ? q - 1 : q);
+}
+
+static bool is_taken(const struct trace_stream *t, uint32_t row)
+{
+  return t->taken[row / 64] >> row % 64 & 1;
+}
+
+static int32_t take(struct trace_stream *t, uint32_t row)
+{
+  t->taken[row / 64] |= UINT64_C(1) << row % 64;
+  return (int32_t)row;
+}
+
+/* First free row at or after `row`, going round from `end` to `begin`; there must be one. */
+static uint32_t free_after(const struct trace_stream *t, uint32_t row, uint32_t begin, uint32_t end)
+{
+  while (is_taken(t, row)) {
+    uint64_t empty = ~t->taken[row / 64] >> row % 64;
+    row += empty ? (uint32_t)__builtin_ctzll(empty) : 64 - row % 64;
+    row = row >= end ? begin : row;
+  }
+  return row;
+}
+
+/* Last free row at or before `row`; there must be one. */
+static uint32_t free_before(const struct trace_stream *t, uint32_t row)
+{
+  while (is_taken(t, row)) {
+    uint64_t empty = ~t->taken[row / 64] << (63 - row % 64);
+    row -= empty ? (uint32_t)__builtin_clzll(empty) : row % 64 + 1;
+  }
+  return row;
+}
+
+/* How far rows older than the history are folded back: the history at the first step, doubled as it grows, so that a row keeps its place. */
+static uint32_t fold_span(const struct trace_stream *t, uint32_t tokens_per_row, uint32_t begin, uint32_t rows)
+{
+  uint32_t first = t->first_tokens / tokens_per_row;
+  uint32_t span = first > begin ? first - begin : 1;
+  while (span <= (rows - begin) / 2)
+    span *= 2;
+  return span;
+}
+
+/* The rows that do not simply move: some fell off an end, or there are fewer than this history must give. */
+static void place_slowly(struct trace_stream *t, const int32_t *from, uint32_t count, int32_t shift, uint32_t tokens_per_row, uint32_t rows,
+                         uint32_t wanted, int32_t *out)
+{
+  uint32_t begin = rows > SINKS ? SINKS : 0, span = fold_span(t, tokens_per_row, begin, rows), newest = rows - 1;
+  uint32_t room = rows - begin; /* free rows besides the sinks */
+  if (count > wanted)
+    count = wanted;
+  for (uint32_t i = 0; i < count; i++) {
+    bool sink = from[i] < SINKS;
+    int64_t row = sink ? from[i] : (int64_t)from[i] + shift;
+    bool fits = row < rows && (sink || row >= begin) && !is_taken(t, (uint32_t)row);
+    out[i] = fits ? take(t, (uint32_t)row) : -1;
+    room -= fits && row >= begin;
+  }
+  for (uint32_t i = 0; i < wanted; i++) {
+    int64_t row = i < count ? (int64_t)from[i] + shift : rows;
+    if (i < count && out[i] >= 0)
+      continue;
+    if (row < rows && room > 0) { /* older than the history */
+      int64_t fold = (row - begin) % (int64_t)span;
+      out[i] = take(t, free_after(t, begin + (uint32_t)(fold < 0 ? fold + span : fold), begin, rows));
+    } else { /* newer, or one too few */
+      newest = free_before(t, newest);
+      out[i] = take(t, newest);
+    }
+    room -= (uint32_t)out[i] >= begin;
+  }
+  for (uint32_t i = 0; i < wanted; i++)
+    t->taken[(uint32_t)out[i] / 64] = 0;
+}
+
+static uint32_t trace_rows(struct kvl_selection_stream *stream, uint32_t point, uint32_t query, const int32_t **rows)
+{
+  struct trace_stream *t = (struct trace_stream *)stream;
+  const struct kvl_selection_shape *shape = &t->source->meta->shape;
+  uint32_t k = shape->point[point].k, tokens_per_row = shape->tokens_per_row[shape->point[point].cache];
+  uint32_t there = t->tokens / tokens_per_row, wanted = k < there ? k : there, count;
+  int32_t *out = t->out + (size_t)t->out_start[point] * t->queries_max + (size_t)query * k;
+  const int32_t *from;
+  bool astray = false;
+  int32_t shift;
+
+  *rows = out;
+  if (t->broken)
+    return 0;
+  if (wanted == there) { /* the whole history */
+    for (uint32_t i = 0; i < there; i++)
+      out[i] = (int32_t)i;
+    return there;
+  }
+  count = kvl_trace_chunk_list(t->at[query].chunk, t->at[query].step->list + point * t->at[query].step->queries + t->at[query].query, &from);
+  shift = floor_divide(t->ahead, tokens_per_row);
+  if (count == wanted && there > SINKS) {
+    /* In 32 bits without a sign, rows that fall off either end are out of range alike. */
+    for (uint32_t i = 0; i < count; i++) {
+      uint32_t moved = (uint32_t)from[i] + (uint32_t)shift;
+      bool sink = from[i] < SINKS;
+      astray |= !sink & (moved - SINKS >= there - SINKS);
+      out[i] = sink ? from[i] : (int32_t)moved;
+    }
+    if (!astray)
+      return count;
+  }
+  place_slowly(t, from, count, shift, tokens_per_row, there, wanted, out);
+  return wanted;
+}
+
+static const struct kvl_selection_ops trace_ops = {trace_close, trace_create, trace_destroy, trace_start, trace_step, trace_rows};
