@@ -51,6 +51,20 @@ int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct k
   return 0;
 }
 
+/* folder/name+ending into `path`; false when it does not fit. */
+static bool join(char path[KVL_PATH_CAP], const char *folder, const char *name, const char *ending)
+{
+  size_t a = strlen(folder), b = strlen(name), c = strlen(ending);
+  if (a + b + c + 2 > KVL_PATH_CAP) {
+    return false;
+  }
+  memcpy(path, folder, a);
+  path[a] = '/';
+  memcpy(path + a + 1, name, b);
+  memcpy(path + a + 1 + b, ending, c + 1);
+  return true;
+}
+
 static void add_folder(char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP], unsigned *count, const char *base, const char *up, const char *kind)
 {
   if (*count < KVL_FOLDERS_MAX && base != NULL && *base != '\0' &&
@@ -136,7 +150,7 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
   const char **names, *nearest = NULL;
   unsigned found;
   for (unsigned i = 0; i < count && nearest == NULL; i++) {
-    if (bare && snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && readable(path)) {
+    if (bare && join(path, folders[i], name, ".json") && readable(path)) {
       kvl_arena_free(&arena);
       return 0;
     }
@@ -169,7 +183,7 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
   char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
   unsigned count = kvl_scenario_folders(doc, kind_of(section), folders);
   for (unsigned i = 0; i < count; i++) {
-    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name->text) < KVL_PATH_CAP && readable(path)) {
+    if (join(path, folders[i], name->text, ".json") && readable(path)) {
       return 0;
     }
   }
@@ -261,11 +275,11 @@ int kvl_scenario_locate(const struct kvl_scenario_doc *doc, const char *typed, b
   }
   if (typed[0] != '/' && !(from_command && readable(typed))) {
     for (unsigned i = 0; i < count; i++) {
-      if (snprintf(path, KVL_PATH_CAP, "%s/%s", folders[i], typed) < KVL_PATH_CAP && readable(path)) {
+      if (join(path, folders[i], typed, "") && readable(path)) {
         return 0;
       }
     }
-    if (!from_command && !readable(typed) && snprintf(path, KVL_PATH_CAP, "%s/%s", doc->folder, typed) < KVL_PATH_CAP) {
+    if (!from_command && !readable(typed) && join(path, doc->folder, typed, "")) {
       return 0; /* does not exist: whoever opens it says so, with this name */
     }
   }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 __extension__ typedef unsigned __int128 wide;
 enum { DIGITS_MAX = 25 }; /* 10^25 x 10^12 fits 128 bits */
@@ -69,28 +70,32 @@ int kvl_decimal_parse(const char *text, uint64_t scale, uint64_t *value, bool *e
 
 const char *kvl_decimal_print(uint64_t value, uint64_t scale, char buffer[KVL_DECIMAL_MAX])
 {
-  int n = snprintf(buffer, KVL_DECIMAL_MAX, "%" PRIu64, value / scale);
+  char text[KVL_DECIMAL_MAX]; /* written here: gcc's sanitizer build cannot see that `buffer` is not NULL */
+  int n = snprintf(text, sizeof text, "%" PRIu64, value / scale);
   uint64_t rest = value % scale;
   if (rest != 0) {
-    buffer[n++] = '.';
+    text[n++] = '.';
   }
   while (rest != 0 && n < KVL_DECIMAL_MAX - 1) {
     rest *= 10;
-    buffer[n++] = (char)('0' + rest / scale);
+    text[n++] = (char)('0' + rest / scale);
     rest %= scale;
   }
-  buffer[n] = '\0';
+  text[n] = '\0';
+  memcpy(buffer, text, (size_t)n + 1);
   return buffer;
 }
 
 const char *kvl_real_print(double value, char buffer[KVL_DECIMAL_MAX])
 {
+  char text[KVL_DECIMAL_MAX] = "";
   for (int precision = 15; precision <= 17; precision++) {
-    (void)snprintf(buffer, KVL_DECIMAL_MAX, "%.*g", precision, value);
-    double back = strtod(buffer, NULL);
+    (void)snprintf(text, sizeof text, "%.*g", precision, value);
+    double back = strtod(text, NULL);
     if (!(back < value) && !(back > value)) {
       break;
     }
   }
+  memcpy(buffer, text, sizeof text);
   return buffer;
 }
