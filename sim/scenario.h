@@ -34,6 +34,9 @@ int kvl_scenario_explain(FILE *out, enum kvl_format format, const struct kvl_sce
  * `tokens` in the scenario's mode? -EINVAL says how much is missing. */
 int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t tokens, struct kvl_err *err);
 
+/* One model alone: by the name of a descriptor or by its file. -ENOENT or -EINVAL and a line that names the nearest. */
+int kvl_scenario_load_model(const char *name, struct kvl_model *model, struct kvl_err *err);
+
 /* Names and one line on each of the scenarios, models, hardware parts and cost profiles in $KVLOAN_SCENARIOS or the installation. -ENOENT: none. */
 int kvl_scenario_list(FILE *out, enum kvl_format format);
 

@@ -54,6 +54,7 @@ int kvl_scenario_assign(struct kvl_scenario_doc *doc, const char *assignment, st
 
 /* scenario_read.c: the tree into the struct. */
 int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err);
+int kvl_scenario_read_model(struct kvl_scenario_doc *doc, struct kvl_err *err); /* its model only */
 /* "file:line: path: reason" into err; returns code. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))

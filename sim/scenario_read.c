@@ -478,11 +478,15 @@ static const struct kvl_json *find_node(const struct kvl_json *root, const char 
   return at;
 }
 
-int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err)
+/* The keys whose paths begin with `prefix`. */
+static int read_keys(struct kvl_scenario_doc *doc, const char *prefix, struct kvl_err *err)
 {
   int rc = check_known(doc->root, "", err);
   for (uint32_t i = 0; i < kvl_key_count && rc == 0; i++) {
     const struct kvl_key *key = &kvl_keys[i];
+    if (strncmp(key->path, prefix, strlen(prefix)) != 0) {
+      continue;
+    }
     const struct kvl_json *node = find_node(doc->root, key->path);
     struct kvl_origin *origin = &doc->origin[i];
     if (node != NULL) {
@@ -505,4 +509,14 @@ int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err)
     }
   }
   return rc;
+}
+
+int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  return read_keys(doc, "", err);
+}
+
+int kvl_scenario_read_model(struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  return read_keys(doc, "model.", err);
 }
