@@ -1,0 +1,672 @@
+#include "traces/gap.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/base/rng.h"
+
+/* A scheduled row is one word: row << 8 | static class << 3 | state. */
+enum { CHUNK = 32, NEAR = 128, BLOCK = 64, FAR = 64, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
+
+/* A calendar bucket: a stack of chunks, newest entry on top, so that short gaps come first and a surplus defers the longest ones. Word 0 of a chunk links. */
+struct bucket {
+  uint32_t head, fill; /* chunk (0: none) and entries in it; an empty bucket is "full" so that a push has one test */
+};
+
+struct segment {
+  uint32_t k, sinks, lane;   /* rows a step; sinks among them; its first lane in the output */
+  struct kvl_rng rng;
+  uint32_t *next[2];         /* entries due in the next step with a gap of one: two of every three */
+  uint32_t next_count;
+  struct bucket near[NEAR], far[FAR]; /* by step, for this block of steps and the next; then by block */
+  uint32_t *burst, burst_count, burst_max; /* row, or row | OVERLAP: the row also has a place in the calendar */
+  uint32_t burst_debt;       /* fraction of a burst start carried over, Q32 */
+  uint32_t lanes_filled;     /* this step */
+};
+
+struct kvl_gap {
+  const struct kvl_gap_law *law;
+  uint32_t k, points, rows_max, queries_max, lanes, segments;
+  uint32_t rows, queries, step, refit_rows;
+  bool running;              /* false: history still too short for the process */
+  uint32_t near_rows, near_scale; /* recency reaches this far; cell = distance * near_scale >> 24 */
+  int32_t drift_q8;          /* classes the threshold has moved since the start */
+  struct kvl_gap_balance balance; /* of the start (static classes are relative to it); first_q32 is refitted */
+  uint64_t *used;            /* rows that have a place in the calendar or are bursting, and the sinks */
+  uint64_t *bursting;
+  uint64_t *mark;            /* all zero between uses */
+  uint64_t filter[FILTER_WORDS]; /* Bloom-like: rows that burst and are scheduled too */
+  uint32_t (*chunk)[CHUNK];
+  uint32_t chunk_free, chunk_count;
+  int32_t *out;              /* queries_max x lanes */
+  uint32_t out_rows;         /* rows of a selection while the history is short */
+  uint32_t *released, released_count, released_max; /* rows that leave the calendar; not free before the step ends */
+  size_t bytes;
+  struct segment segment[KVL_GAP_SEGMENTS_MAX];
+};
+
+static bool bit_get(const uint64_t *bits, uint32_t i)
+{
+  return bits[i >> 6] >> (i & 63) & 1;
+}
+
+static void bit_set(uint64_t *bits, uint32_t i)
+{
+  bits[i >> 6] |= (uint64_t)1 << (i & 63);
+}
+
+static void bit_clear(uint64_t *bits, uint32_t i)
+{
+  bits[i >> 6] &= ~((uint64_t)1 << (i & 63));
+}
+
+/* Points share segments: neighbours 7 of 8, the farthest 4 of 8 (arXiv 2603.12201: adjacent layers 70 to 100 %, far ones 40 to 60 %). */
+static uint32_t point_shift(const struct kvl_gap *g, uint32_t point)
+{
+  return g->points <= KVL_GAP_SHARES + 1 ? point : point * (KVL_GAP_SHARES + 1) / g->points;
+}
+
+static uint32_t segment_k(const struct kvl_gap *g, uint32_t i) /* any 8 in a row add up to k */
+{
+  uint32_t m = i % KVL_GAP_WINDOW;
+  return (m + 1) * g->k / KVL_GAP_WINDOW - m * g->k / KVL_GAP_WINDOW;
+}
+
+static void *take(struct kvl_gap *g, size_t count, size_t size)
+{
+  g->bytes += count * size;
+  return calloc(count > 0 ? count : 1, size);
+}
+
+/* Entries the calendar holds when the process is stationary: rows a step times the mean time to the next. */
+static uint64_t calendar_entries(const struct kvl_gap *g)
+{
+  struct kvl_gap_balance balance;
+  kvl_gap_balance(g->law, g->k, g->rows_max, &balance);
+  uint64_t entries = 0;
+  for (uint32_t c = 0; c < KVL_GAP_CLASSES; c++) {
+    entries += ((balance.weight_q32[c] * g->rows_max >> 16) * g->law->scheduled_q16[c]) >> 32;
+  }
+  entries = entries * g->lanes / g->k;
+  return entries < g->rows_max ? entries : g->rows_max;
+}
+
+struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32_t points, uint32_t rows_max, uint32_t queries_max)
+{
+  if (k == 0 || points == 0 || rows_max > KVL_GAP_ROWS_MAX || k > KVL_GAP_ROWS_MAX) {
+    return NULL;
+  }
+  struct kvl_gap *g = calloc(1, sizeof *g);
+  if (g == NULL) {
+    return NULL;
+  }
+  g->bytes = sizeof *g;
+  g->law = law;
+  g->k = k;
+  g->points = k >= KVL_GAP_WINDOW ? points : 1; /* too few rows to cut: all points are equal */
+  g->rows_max = rows_max;
+  g->queries_max = queries_max > 0 ? queries_max : 1;
+  g->segments = g->points > 1 ? KVL_GAP_WINDOW + point_shift(g, g->points - 1) : 1;
+  g->near_rows = 8 * law->table->rtau;
+  g->near_scale = (8u << 24) / law->table->rtau;
+  bool ok = true;
+  for (uint32_t i = 0; i < g->segments; i++) {
+    struct segment *s = &g->segment[i];
+    s->k = g->segments > 1 ? segment_k(g, i) : k;
+    s->lane = g->lanes;
+    g->lanes += s->k;
+    s->burst_max = s->k / 2;
+    s->next[0] = take(g, 2 * (size_t)s->k, sizeof *s->next[0]);
+    s->next[1] = take(g, 2 * (size_t)s->k, sizeof *s->next[1]);
+    s->burst = take(g, s->burst_max, sizeof *s->burst);
+    ok = ok && s->next[0] != NULL && s->next[1] != NULL && s->burst != NULL;
+  }
+  struct segment *common = &g->segment[g->segments > 1 ? g->segments - KVL_GAP_WINDOW : 0]; /* in every point's window */
+  common->sinks = common->k < KVL_GAP_SINKS ? common->k : KVL_GAP_SINKS;
+  uint64_t entries = calendar_entries(g);
+  g->chunk_count = (uint32_t)((entries + entries / 8) / (CHUNK - 1) + (uint64_t)g->segments * (NEAR + FAR / 2) / 2 + 64);
+  size_t words = (size_t)rows_max / 64 + 2;
+  g->used = take(g, words, sizeof *g->used);
+  g->bursting = take(g, words, sizeof *g->bursting);
+  g->mark = take(g, words, sizeof *g->mark);
+  g->chunk = take(g, g->chunk_count, sizeof *g->chunk);
+  g->out = take(g, (size_t)g->lanes * g->queries_max, sizeof *g->out);
+  g->released_max = 2 * g->lanes;
+  g->released = take(g, g->released_max, sizeof *g->released);
+  if (!ok || g->released == NULL || g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL) {
+    kvl_gap_destroy(g);
+    return NULL;
+  }
+  return g;
+}
+
+void kvl_gap_destroy(struct kvl_gap *gap)
+{
+  if (gap == NULL) {
+    return;
+  }
+  for (uint32_t i = 0; i < gap->segments; i++) {
+    free(gap->segment[i].next[0]);
+    free(gap->segment[i].next[1]);
+    free(gap->segment[i].burst);
+  }
+  free(gap->used);
+  free(gap->bursting);
+  free(gap->mark);
+  free(gap->chunk);
+  free(gap->out);
+  free(gap->released);
+  free(gap);
+}
+
+size_t kvl_gap_bytes(const struct kvl_gap *gap)
+{
+  return gap->bytes;
+}
+
+/* A row leaves the calendar for good, unless a burst holds it: then the burst becomes its only owner. The row may be in this step's selection, so it can be
+ * chosen afresh from the next step on only. */
+static void release(struct kvl_gap *g, uint32_t row)
+{
+  if (!bit_get(g->bursting, row)) {
+    if (g->released_count < g->released_max) { /* as many as can be drawn in a step; full only if forgotten ones pile up */
+      g->released[g->released_count++] = row;
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    struct segment *s = &g->segment[i];
+    for (uint32_t j = 0; j < s->burst_count; j++) {
+      if (s->burst[j] == (row | OVERLAP)) {
+        s->burst[j] = row;
+      }
+    }
+  }
+}
+
+static void push(struct kvl_gap *g, struct bucket *b, uint32_t entry)
+{
+  if (b->fill == CHUNK - 1) {
+    uint32_t fresh = g->chunk_free;
+    if (fresh == 0) { /* more rows than the calendar was made for: this one is forgotten */
+      release(g, entry >> 8);
+      return;
+    }
+    g->chunk_free = g->chunk[fresh][0];
+    g->chunk[fresh][0] = b->head;
+    b->head = fresh;
+    b->fill = 0;
+  }
+  g->chunk[b->head][++b->fill] = entry;
+}
+
+static bool pop(struct kvl_gap *g, struct bucket *b, uint32_t *entry)
+{
+  if (b->head == 0) {
+    return false;
+  }
+  *entry = g->chunk[b->head][b->fill--];
+  if (b->fill == 0) {
+    uint32_t empty = b->head;
+    b->head = g->chunk[empty][0];
+    b->fill = CHUNK - 1;
+    g->chunk[empty][0] = g->chunk_free;
+    g->chunk_free = empty;
+  }
+  return true;
+}
+
+static void schedule(struct kvl_gap *g, struct segment *s, uint32_t step, uint32_t entry)
+{
+  if (step / BLOCK <= g->step / BLOCK + 1) {
+    push(g, &s->near[step % NEAR], entry);
+  } else {
+    push(g, &s->far[step / BLOCK % FAR], entry);
+  }
+}
+
+/* The row was selected in this step: draws its next gap. */
+static inline void draw_gap(struct kvl_gap *g, struct segment *s, uint32_t entry, uint64_t random, uint32_t *next, uint32_t *next_count)
+{
+  uint32_t row = entry >> 8, state = entry & 7, u = (uint32_t)random & 65535;
+  uint32_t distance = g->rows - 1 - row;
+  int32_t shift = g->drift_q8;
+  if (distance < g->near_rows) {
+    shift -= g->law->table->rec_q8[(uint64_t)distance * g->near_scale >> 24];
+  }
+  int32_t c = (int32_t)(entry >> 3 & 31) + ((shift + (int32_t)(random >> 16 & 255)) >> 8);
+  c = c < 0 ? 0 : c;
+  if (c >= KVL_GAP_CLASSES) {
+    release(g, row);
+    return;
+  }
+  const uint16_t *cdf = g->law->table->cdf_q16[c][state];
+  uint32_t bin = 0;
+  while (bin < KVL_GAP_BINS && u >= cdf[bin]) {
+    bin++;
+  }
+  if (bin == KVL_GAP_BINS) {
+    release(g, row);
+    return;
+  }
+  uint32_t after = (entry & ~7u) | kvl_gap_next_state(state, bin, (uint32_t)(random >> 24) & 255);
+  if (bin == 0 && *next_count < 2 * s->k) {
+    next[(*next_count)++] = after;
+  } else {
+    uint32_t part = (uint32_t)(random >> 48);
+    part -= ((part * (65536 - part)) >> 16) * g->law->skew_q8[c] >> 8;
+    schedule(g, s, g->step + kvl_gap_bin_first(bin) + (part * kvl_gap_bin_count(bin) >> 16), after);
+  }
+}
+
+static uint32_t draw_static(const struct kvl_gap *g, struct segment *s)
+{
+  uint64_t r = kvl_rng_next(&s->rng) >> 32;
+  uint32_t c = 0;
+  for (uint64_t sum = g->balance.weight_q32[0]; c < KVL_GAP_STATIC - 1 && r >= sum;) {
+    sum += g->balance.weight_q32[++c];
+  }
+  return c;
+}
+
+/* Puts a row with a known static class into the calendar as if the process had always run; its next selection is at or after this step. */
+static void settle(struct kvl_gap *g, struct segment *s, uint32_t row, uint32_t fixed, uint32_t cell)
+{
+  uint64_t random = kvl_rng_next(&s->rng);
+  uint32_t bin = cell % KVL_GAP_BINS;
+  uint32_t gap = kvl_gap_bin_first(bin) + (uint32_t)((random >> 32) * kvl_gap_bin_count(bin) >> 32);
+  uint32_t ahead = (uint32_t)((random & 0xffffff) * gap >> 24);
+  uint32_t state = kvl_gap_next_state(cell / KVL_GAP_BINS, bin, (uint32_t)(random >> 24) & 255);
+  bit_set(g->used, row);
+  schedule(g, s, g->step + ahead, row << 8 | fixed << 3 | state);
+}
+
+/* A row that recency can lift: new ones, and those near the end at the start. */
+static void settle_near(struct kvl_gap *g, uint32_t row)
+{
+  struct segment *s = &g->segment[0];
+  if (g->segments > 1) { /* a window of 8 segments has the rows of one selection, so all of them have segments / 8 as many */
+    s = &g->segment[kvl_rng_below(&s->rng, g->segments)];
+  }
+  uint32_t fixed = draw_static(g, s), distance = g->rows - 1 - row;
+  uint64_t random = kvl_rng_next(&s->rng);
+  int32_t shift = g->drift_q8;
+  if (distance < g->near_rows) {
+    shift -= g->law->table->rec_q8[(uint64_t)distance * g->near_scale >> 24];
+  }
+  int32_t c = (int32_t)fixed + ((shift + (int32_t)(random & 255)) >> 8);
+  c = c < 0 ? 0 : c;
+  if (c >= KVL_GAP_CLASSES || bit_get(g->used, row)) {
+    return;
+  }
+  uint64_t chance = (uint64_t)g->law->scheduled_q16[c];
+  chance = g->segments > 1 ? chance * g->segments / KVL_GAP_WINDOW : chance;
+  if ((random >> 8 & 65535) >= chance) {
+    return;
+  }
+  const uint32_t *biased = g->law->biased_q32[c];
+  uint32_t pick = (uint32_t)((random >> 32) * (biased[KVL_GAP_STATES * KVL_GAP_BINS - 1] + (uint64_t)1) >> 32);
+  uint32_t low = 0, high = KVL_GAP_STATES * KVL_GAP_BINS - 1;
+  while (low < high) {
+    uint32_t mid = (low + high) / 2;
+    if (biased[mid] > pick) {
+      high = mid;
+    } else {
+      low = mid + 1;
+    }
+  }
+  settle(g, s, row, fixed, low);
+}
+
+/* A row with no place in the calendar, uniform over rows below `rows`; KVL_GAP_ROWS_MAX when there is none. */
+static uint32_t unused_row(struct kvl_gap *g, struct segment *s, uint32_t rows)
+{
+  for (int i = 0; i < 48; i++) {
+    uint32_t row = kvl_rng_below(&s->rng, rows);
+    if (!bit_get(g->used, row)) {
+      return row;
+    }
+  }
+  uint32_t words = (rows + 63) / 64, first = kvl_rng_below(&s->rng, words);
+  for (uint32_t i = 0; i < words; i++) {
+    uint32_t w = first + i < words ? first + i : first + i - words;
+    uint64_t open = ~g->used[w];
+    if (w == rows / 64) {
+      open &= ((uint64_t)1 << (rows & 63)) - 1;
+    }
+    if (open != 0) {
+      return w * 64 + (uint32_t)__builtin_ctzll(open);
+    }
+  }
+  return KVL_GAP_ROWS_MAX;
+}
+
+/* Everything far from the end: cell by cell of (class, state, bin), as many rows as the stationary process has there. */
+static void settle_far(struct kvl_gap *g, struct segment *s, uint32_t rows)
+{
+  uint64_t carry = kvl_rng_next(&s->rng) >> 32;
+  for (uint32_t c = 0; c < KVL_GAP_CLASSES; c++) {
+    const uint32_t *biased = g->law->biased_q32[c];
+    uint64_t unit = biased[KVL_GAP_STATES * KVL_GAP_BINS - 1];
+    uint64_t count_q32 = (((g->balance.weight_q32[c] * rows >> 8) * g->law->scheduled_q16[c] >> 16) * s->k / g->k) << 8;
+    if (unit == 0) {
+      continue;
+    }
+    uint32_t before = 0;
+    for (uint32_t cell = 0; cell < KVL_GAP_STATES * KVL_GAP_BINS; cell++) {
+      uint64_t part = (uint64_t)(biased[cell] - before) * 0xffffffffu / unit; /* share of the class in this cell, Q32 */
+      before = biased[cell];
+      carry += (count_q32 >> 20) * part >> 12;
+      for (; carry >> 32 != 0; carry -= (uint64_t)1 << 32) {
+        uint32_t row = unused_row(g, s, rows);
+        if (row == KVL_GAP_ROWS_MAX) {
+          return;
+        }
+        settle(g, s, row, c, cell);
+      }
+    }
+  }
+}
+
+static void start_process(struct kvl_gap *g)
+{
+  uint32_t near = g->near_rows < g->rows ? g->near_rows : g->rows;
+  g->running = true;
+  g->step = 0;
+  g->drift_q8 = 0;
+  kvl_gap_balance(g->law, g->k, g->rows, &g->balance);
+  g->refit_rows = g->rows + g->rows / 32 + 1;
+  for (uint32_t row = 0; row < KVL_GAP_SINKS; row++) {
+    bit_set(g->used, row);
+    bit_set(g->bursting, row);
+  }
+  for (uint32_t row = g->rows - near; row < g->rows; row++) {
+    settle_near(g, row);
+  }
+  if (g->rows - near > KVL_GAP_SINKS) {
+    for (uint32_t i = 0; i < g->segments; i++) {
+      settle_far(g, &g->segment[i], g->rows - near);
+    }
+  }
+  for (uint32_t i = 0; i < g->segments; i++) { /* bursts under way */
+    struct segment *s = &g->segment[i];
+    uint64_t mean = (uint64_t)s->k * g->law->table->burst_starts_q32 / g->law->table->burst_end_q32;
+    for (uint64_t j = 0; j < mean && s->burst_count < s->burst_max; j++) {
+      uint32_t row = kvl_rng_below(&s->rng, g->rows);
+      if (!bit_get(g->bursting, row)) {
+        s->burst[s->burst_count++] = row | (bit_get(g->used, row) ? OVERLAP : 0);
+        bit_set(g->bursting, row);
+        bit_set(g->used, row);
+      }
+    }
+  }
+}
+
+/* The history has grown by a few percent: the threshold rises with it. */
+static void refit(struct kvl_gap *g)
+{
+  struct kvl_gap_balance now;
+  kvl_gap_balance(g->law, g->k, g->rows, &now);
+  g->drift_q8 = (now.theta_q16 - g->balance.theta_q16) / 256;
+  memcpy(g->balance.first_q32, now.first_q32, sizeof now.first_q32);
+  g->balance.first_unit = now.first_unit;
+  g->refit_rows = g->rows + g->rows / 32 + 1;
+}
+
+void kvl_gap_start(struct kvl_gap *g, uint64_t seed, uint64_t stream)
+{
+  size_t words = (size_t)g->rows_max / 64 + 2;
+  memset(g->used, 0, words * sizeof *g->used);
+  memset(g->bursting, 0, words * sizeof *g->bursting);
+  g->rows = 0;
+  g->queries = 0;
+  g->released_count = 0;
+  g->step = 0;
+  g->running = false;
+  for (uint32_t i = 1; i < g->chunk_count; i++) {
+    g->chunk[i][0] = i + 1 < g->chunk_count ? i + 1 : 0;
+  }
+  g->chunk_free = g->chunk_count > 1 ? 1 : 0;
+  for (uint32_t i = 0; i < g->segments; i++) {
+    struct segment *s = &g->segment[i];
+    kvl_rng_init(&s->rng, seed, "gap segment", stream * KVL_GAP_SEGMENTS_MAX + i);
+    s->next_count = 0;
+    s->burst_count = 0;
+    s->burst_debt = (uint32_t)(kvl_rng_next(&s->rng) >> 32);
+    for (uint32_t j = 0; j < NEAR; j++) {
+      s->near[j] = (struct bucket){0, CHUNK - 1};
+    }
+    for (uint32_t j = 0; j < FAR; j++) {
+      s->far[j] = (struct bucket){0, CHUNK - 1};
+    }
+  }
+}
+
+/* Entries of the block after this one move from their common bucket to a step each. */
+static void cascade(struct kvl_gap *g, struct segment *s)
+{
+  uint32_t block = g->step / BLOCK + 1, entry;
+  struct bucket *far = &s->far[block % FAR];
+  while (pop(g, far, &entry)) {
+    push(g, &s->near[(block * BLOCK + kvl_rng_below(&s->rng, BLOCK)) % NEAR], entry);
+  }
+}
+
+static void step_bursts(struct kvl_gap *g, struct segment *s)
+{
+  const struct kvl_gap_table *t = g->law->table;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < s->burst_count; i++) {
+    uint32_t row = s->burst[i] & ~(uint32_t)OVERLAP;
+    if ((uint32_t)(kvl_rng_next(&s->rng) >> 32) >= t->burst_end_q32) {
+      s->burst[kept++] = s->burst[i];
+      continue;
+    }
+    bit_clear(g->bursting, row);
+    if (s->burst[i] == row) {
+      bit_clear(g->used, row);
+    }
+  }
+  s->burst_count = kept;
+  uint64_t starts = (uint64_t)s->k * t->burst_starts_q32 + s->burst_debt;
+  s->burst_debt = (uint32_t)starts;
+  for (starts >>= 32; starts > 0 && s->burst_count < s->burst_max; starts--) {
+    uint32_t row = kvl_rng_below(&s->rng, g->rows);
+    if (!bit_get(g->bursting, row)) {
+      s->burst[s->burst_count++] = row | (bit_get(g->used, row) ? OVERLAP : 0);
+      bit_set(g->bursting, row);
+      bit_set(g->used, row);
+    }
+  }
+  for (uint32_t i = 0; i < s->burst_count; i++) {
+    if (s->burst[i] & OVERLAP) {
+      g->filter[s->burst[i] >> 6 & (FILTER_WORDS - 1)] |= (uint64_t)1 << (s->burst[i] & 63);
+    }
+  }
+}
+
+/* Rows due in the next step stand in for others in the queries after the first. */
+static uint32_t stand_ins(const struct kvl_gap *g, const struct segment *s, int32_t *row, uint32_t max)
+{
+  const struct bucket *b = &s->near[(g->step + 1) % NEAR];
+  uint32_t n = 0, chunk = b->head, fill = b->fill;
+  while (chunk != 0 && n < max) {
+    uint32_t candidate = g->chunk[chunk][fill] >> 8;
+    if (!bit_get(g->bursting, candidate)) {
+      row[n++] = (int32_t)candidate;
+    }
+    if (--fill == 0) {
+      chunk = g->chunk[chunk][0];
+      fill = CHUNK - 1;
+    }
+  }
+  return n;
+}
+
+static void step_segment(struct kvl_gap *g, struct segment *s)
+{
+  enum { STAND_INS = 256 };
+  int32_t other[STAND_INS];
+  uint32_t others = 0;
+  if (g->queries > 1) {
+    uint32_t max = s->k / 32 < STAND_INS ? s->k / 32 : STAND_INS;
+    others = stand_ins(g, s, other, max);
+  }
+  int32_t *out = g->out + s->lane;
+  uint32_t n = 0;
+  for (uint32_t row = 0; row < s->sinks; row++) {
+    out[n++] = (int32_t)row;
+  }
+  for (uint32_t i = 0; i < s->burst_count && n < s->k; i++) {
+    out[n++] = (int32_t)(s->burst[i] & ~(uint32_t)OVERLAP);
+  }
+  struct kvl_rng rng = s->rng; /* a copy stays in registers */
+  const uint32_t *due = s->next[g->step & 1];
+  uint32_t *next = s->next[(g->step + 1) & 1], next_count = 0, due_count = s->next_count, i = 0, entry;
+  for (; i < due_count && n < s->k; i++) {
+    entry = due[i];
+    uint32_t row = entry >> 8;
+    if (!(g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) || !bit_get(g->bursting, row)) {
+      out[n++] = (int32_t)row;
+    }
+    draw_gap(g, s, entry, kvl_rng_next(&rng), next, &next_count);
+  }
+  for (; i < due_count; i++) { /* bursts took the room: one step later */
+    push(g, &s->near[(g->step + 1) % NEAR], due[i]);
+  }
+  struct bucket *today = &s->near[g->step % NEAR];
+  while (n < s->k && pop(g, today, &entry)) {
+    uint32_t row = entry >> 8;
+    if (!(g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) || !bit_get(g->bursting, row)) {
+      out[n++] = (int32_t)row;
+    }
+    draw_gap(g, s, entry, kvl_rng_next(&rng), next, &next_count);
+  }
+  while (pop(g, today, &entry)) {
+    push(g, &s->near[(g->step + 1) % NEAR], entry);
+  }
+  s->rng = rng;
+  while (n < s->k) { /* fresh rows */
+    uint32_t row = unused_row(g, s, g->rows);
+    if (row == KVL_GAP_ROWS_MAX) {
+      break;
+    }
+    uint64_t random = kvl_rng_next(&s->rng);
+    uint32_t pick = (uint32_t)((random >> 32) * (g->balance.first_unit + (uint64_t)1) >> 32);
+    int32_t c = 0;
+    while (c < KVL_GAP_CLASSES - 1 && g->balance.first_q32[c] <= pick) {
+      c++;
+    }
+    c -= (g->drift_q8 + (int32_t)(random & 255)) >> 8; /* classes in entries are relative to the start */
+    c = c < 0 ? 0 : c > KVL_GAP_STATIC - 1 ? KVL_GAP_STATIC - 1 : c;
+    out[n++] = (int32_t)row;
+    bit_set(g->used, row);
+    draw_gap(g, s, row << 8 | (uint32_t)c << 3, kvl_rng_next(&s->rng), next, &next_count);
+  }
+  s->next_count = next_count;
+  s->lanes_filled = n;
+  for (uint32_t q = 1; q < g->queries; q++) {
+    int32_t *copy = out + (size_t)q * g->lanes;
+    memcpy(copy, out, n * sizeof *copy);
+    for (uint32_t j = 0; j < others; j++) {
+      uint32_t lane = j * 32 + (q * 7 + g->step) % 32;
+      if (lane < n && copy[lane] >= KVL_GAP_SINKS) {
+        copy[lane] = other[j];
+      }
+    }
+  }
+}
+
+/* No unscheduled row is left: fills the last lanes with any row that no segment has in this step. */
+static void fill_up(struct kvl_gap *g)
+{
+  for (uint32_t i = 0; i < g->segments; i++) {
+    const struct segment *s = &g->segment[i];
+    for (uint32_t q = 0; q < g->queries; q++) {
+      for (uint32_t lane = s->lane; lane < s->lane + s->lanes_filled; lane++) {
+        bit_set(g->mark, (uint32_t)g->out[(size_t)q * g->lanes + lane]);
+      }
+    }
+  }
+  uint32_t row = kvl_rng_below(&g->segment[0].rng, g->rows);
+  for (uint32_t i = 0; i < g->segments; i++) {
+    struct segment *s = &g->segment[i];
+    for (; s->lanes_filled < s->k; s->lanes_filled++) {
+      while (bit_get(g->mark, row)) {
+        row = row + 1 < g->rows ? row + 1 : 0;
+      }
+      bit_set(g->mark, row);
+      for (uint32_t q = 0; q < g->queries; q++) {
+        g->out[(size_t)q * g->lanes + s->lane + s->lanes_filled] = (int32_t)row;
+      }
+    }
+  }
+  memset(g->mark, 0, ((size_t)g->rows / 64 + 1) * sizeof *g->mark);
+}
+
+/* History little longer than the lanes: a window that moves round the rows; every row while there are no more than k. */
+static void step_short(struct kvl_gap *g)
+{
+  g->out_rows = g->rows < g->k ? g->rows : g->k;
+  uint32_t lanes = g->rows <= g->k ? g->rows : g->lanes;
+  uint32_t spare = g->rows - g->out_rows, first = spare > 0 ? (uint32_t)((uint64_t)g->step * (spare / 4 + 1) % g->rows) : 0;
+  for (uint32_t q = 0; q < g->queries; q++) {
+    for (uint32_t i = 0; i < lanes; i++) {
+      g->out[(size_t)q * g->lanes + i] = (int32_t)((first + i) % g->rows);
+    }
+  }
+}
+
+void kvl_gap_step(struct kvl_gap *g, uint32_t rows, uint32_t queries)
+{
+  uint32_t before = g->rows;
+  rows = rows < g->rows_max ? rows : g->rows_max;
+  g->rows = rows > before ? rows : before;
+  g->queries = queries < 1 ? 1 : queries < g->queries_max ? queries : g->queries_max;
+  if (!g->running && g->rows < g->lanes + g->lanes / 8 + 2 * KVL_GAP_SINKS) {
+    step_short(g);
+    g->step++;
+    return;
+  }
+  if (!g->running) {
+    start_process(g);
+  } else {
+    if (g->rows >= g->refit_rows) {
+      refit(g);
+    }
+    uint32_t first = g->rows - before > g->near_rows ? g->rows - g->near_rows : before;
+    for (uint32_t row = first; row < g->rows; row++) {
+      settle_near(g, row);
+    }
+  }
+  memset(g->filter, 0, sizeof g->filter);
+  bool full = true;
+  for (uint32_t i = 0; i < g->segments; i++) {
+    if (g->step % BLOCK == 0) {
+      cascade(g, &g->segment[i]);
+    }
+    step_bursts(g, &g->segment[i]);
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    step_segment(g, &g->segment[i]);
+    full = full && g->segment[i].lanes_filled == g->segment[i].k;
+  }
+  if (!full) {
+    fill_up(g);
+  }
+  for (uint32_t i = 0; i < g->released_count; i++) {
+    bit_clear(g->used, g->released[i]);
+  }
+  g->released_count = 0;
+  g->out_rows = g->k;
+  g->step++;
+}
+
+uint32_t kvl_gap_rows(const struct kvl_gap *g, uint32_t point, uint32_t query, const int32_t **rows)
+{
+  uint32_t q = query < g->queries ? query : g->queries - 1;
+  uint32_t lane = g->segments > 1 && g->rows > g->k ? g->segment[point_shift(g, point)].lane : 0;
+  *rows = g->out + (size_t)q * g->lanes + lane;
+  return g->out_rows;
+}

@@ -1,0 +1,58 @@
+/* The fast generator of selections: a learned renewal process that draws re-reference gaps, O(k) a step however long the history is.
+ *
+ * Every selected row draws the number of steps to its next selection from a table (gap_table.h) and is put into a calendar at that step. Rows that will not
+ * return within KVL_GAP_MAX steps go back to the unselected pool; what a step lacks of k is filled with fresh rows from that pool, whose margins are drawn so
+ * that the population stays in balance. Sinks (rows 0 to 3) and bursts are as in the score process. New rows draw their delay to the first selection
+ * when they appear. The first step starts from the stationary state, never cold. Integers only: same seed, same rows, everywhere.
+ *
+ * Several selections of one cache: its segments are independent processes over disjoint rows; a selection is a window of consecutive segments. */
+#ifndef KVL_TRACES_GAP_H
+#define KVL_TRACES_GAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "traces/gap_table.h"
+
+enum { KVL_GAP_SINKS = 4, KVL_GAP_ROWS_MAX = 1 << 24, KVL_GAP_WINDOW = 8, KVL_GAP_SHARES = 4, KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES };
+
+/* A table prepared for use: derived sums, computed once a source and shared by its streams. */
+struct kvl_gap_law {
+  const struct kvl_gap_table *table;
+  uint32_t skew_q8[KVL_GAP_CLASSES];                                      /* how far gaps lean to the short end of their bin; 256: a triangle */
+  uint32_t scheduled_q16[KVL_GAP_CLASSES];                                /* probability that a row of the class has a place in the calendar */
+  uint32_t never_q32[KVL_GAP_CLASSES];                                    /* probability that a gap is longer than KVL_GAP_MAX */
+  uint32_t biased_q32[KVL_GAP_CLASSES][KVL_GAP_STATES * KVL_GAP_BINS];    /* cumulative: (state before, bin) of the gap that covers a random moment */
+  uint32_t expect_q32[512];                                               /* P(selected) of a row by threshold: (i - 128) / 8 classes above the mean */
+};
+
+void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table);
+
+/* Where the threshold lies when k of `rows` rows are selected, and what follows from it. */
+struct kvl_gap_balance {
+  int32_t theta_q16;                          /* classes above the mean static term */
+  uint64_t weight_q32[KVL_GAP_STATIC];        /* share of rows in each static class */
+  uint32_t first_q32[KVL_GAP_CLASSES];        /* class of a fresh row, cumulative up to first_unit */
+  uint32_t first_unit;
+};
+
+void kvl_gap_balance(const struct kvl_gap_law *law, uint32_t k, uint32_t rows, struct kvl_gap_balance *balance);
+
+/* One cache of one request. */
+struct kvl_gap;
+
+/* `points` selections of k rows a step over at most rows_max rows (<= KVL_GAP_ROWS_MAX; more is NULL), queries_max variants of each. NULL: no memory. */
+struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32_t points, uint32_t rows_max, uint32_t queries_max);
+void kvl_gap_destroy(struct kvl_gap *gap);
+size_t kvl_gap_bytes(const struct kvl_gap *gap); /* memory it holds */
+
+void kvl_gap_start(struct kvl_gap *gap, uint64_t seed, uint64_t stream);
+
+/* A step over `rows` rows (never fewer than in the step before, clamped to rows_max) for `queries` queries. Query 0 has the step's selection; query q > 0 has it with one
+ * row in 32 replaced by one that is due soon, other lanes for each q: neighbours share about 94 %. */
+void kvl_gap_step(struct kvl_gap *gap, uint32_t rows, uint32_t queries);
+
+/* The rows of a point (0 .. points - 1), distinct; k of them, or all when the history is shorter. Valid until the next step. */
+uint32_t kvl_gap_rows(const struct kvl_gap *gap, uint32_t point, uint32_t query, const int32_t **rows);
+
+#endif

@@ -1,0 +1,140 @@
+/* Generated selections: one gap process a cache (traces/gap.h), caches independent of each other. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "backend/base/nearest.h"
+#include "traces/gap.h"
+#include "traces/preset.h"
+#include "traces/selection_impl.h"
+
+struct preset_source {
+  struct kvl_selection_source base;
+  struct kvl_selection_shape shape;
+  struct kvl_gap_law law;
+  uint64_t seed;
+  uint32_t cache_k[KVL_CACHES_MAX];      /* largest k of the cache's points */
+  uint32_t cache_points[KVL_CACHES_MAX];
+  uint32_t point_index[KVL_POINTS_MAX];  /* which of its cache's points */
+};
+
+struct preset_stream {
+  struct kvl_selection_stream base;
+  const struct preset_source *source;
+  struct kvl_gap *gap[KVL_CACHES_MAX];   /* NULL: nothing selects from the cache */
+};
+
+static void preset_close(struct kvl_selection_source *source)
+{
+  free(source);
+}
+
+static void preset_destroy(struct kvl_selection_stream *stream)
+{
+  struct preset_stream *s = (struct preset_stream *)stream;
+  for (uint32_t c = 0; c < s->source->shape.caches; c++) {
+    kvl_gap_destroy(s->gap[c]);
+  }
+  free(s);
+}
+
+static uint32_t rows_of(const struct preset_stream *s, uint32_t cache, uint32_t tokens)
+{
+  return tokens / s->source->shape.tokens_per_row[cache];
+}
+
+static const struct kvl_selection_ops preset_ops;
+
+static struct kvl_selection_stream *preset_create(const struct kvl_selection_source *source, uint32_t tokens_max, uint32_t queries_max)
+{
+  const struct preset_source *p = (const struct preset_source *)source;
+  struct preset_stream *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    return NULL;
+  }
+  s->base.ops = &preset_ops;
+  s->source = p;
+  for (uint32_t c = 0; c < p->shape.caches; c++) {
+    if (p->cache_points[c] == 0) {
+      continue;
+    }
+    s->gap[c] = kvl_gap_create(&p->law, p->cache_k[c], p->cache_points[c], rows_of(s, c, tokens_max), queries_max);
+    if (s->gap[c] == NULL) {
+      preset_destroy(&s->base);
+      return NULL;
+    }
+  }
+  return &s->base;
+}
+
+static void preset_start(struct kvl_selection_stream *stream, uint64_t session, uint32_t input_tokens)
+{
+  struct preset_stream *s = (struct preset_stream *)stream;
+  (void)input_tokens; /* the first step knows how long the history is */
+  for (uint32_t c = 0; c < s->source->shape.caches; c++) {
+    if (s->gap[c] != NULL) {
+      kvl_gap_start(s->gap[c], s->source->seed, session * KVL_CACHES_MAX + c);
+    }
+  }
+}
+
+static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries)
+{
+  struct preset_stream *s = (struct preset_stream *)stream;
+  for (uint32_t c = 0; c < s->source->shape.caches; c++) {
+    if (s->gap[c] != NULL) {
+      kvl_gap_step(s->gap[c], rows_of(s, c, tokens), queries);
+    }
+  }
+}
+
+static uint32_t preset_rows(struct kvl_selection_stream *stream, uint32_t point, uint32_t query, const int32_t **rows)
+{
+  struct preset_stream *s = (struct preset_stream *)stream;
+  const struct kvl_selection_point *p = &s->source->shape.point[point];
+  uint32_t n = kvl_gap_rows(s->gap[p->cache], s->source->point_index[point], query, rows);
+  return n < p->k ? n : p->k; /* points of one cache with different k: the smaller has the front of its window */
+}
+
+static const struct kvl_selection_ops preset_ops = {
+  .close = preset_close,
+  .create = preset_create,
+  .destroy = preset_destroy,
+  .start = preset_start,
+  .step = preset_step,
+  .rows = preset_rows,
+};
+
+int kvl_source_open_preset(struct kvl_selection_source **source, const char *preset, const struct kvl_selection_shape *shape,
+                           uint64_t seed, struct kvl_err *err)
+{
+  *source = NULL;
+  int index = kvl_preset_find(preset);
+  if (index < 0) {
+    return kvl_err_set(err, -EINVAL, "selection preset \"%s\" is not known; did you mean \"%s\"? (hot-a, hot-b, cold-a, cold-b)", preset,
+                       kvl_nearest(preset, kvl_preset_names, KVL_PRESETS));
+  }
+  if (shape->caches == 0 || shape->caches > KVL_CACHES_MAX || shape->points == 0 || shape->points > KVL_POINTS_MAX) {
+    return kvl_err_set(err, -EINVAL, "selection shape: %u caches and %u points; each must be 1 to %d", shape->caches, shape->points, KVL_CACHES_MAX);
+  }
+  struct preset_source *p = calloc(1, sizeof *p);
+  if (p == NULL) {
+    return kvl_err_set(err, -ENOMEM, "selection preset %s: no memory", preset);
+  }
+  for (uint32_t i = 0; i < shape->points; i++) {
+    const struct kvl_selection_point *point = &shape->point[i];
+    uint32_t cache = point->cache;
+    if (cache >= shape->caches || point->k == 0 || point->k > KVL_GAP_ROWS_MAX || shape->tokens_per_row[cache] == 0) {
+      free(p);
+      return kvl_err_set(err, -EINVAL, "selection shape: point %u (layer %u) selects %u rows of cache %u; need 1 to %d rows of a cache below %u", i,
+                         point->layer, point->k, cache, KVL_GAP_ROWS_MAX, shape->caches);
+    }
+    p->point_index[i] = p->cache_points[cache]++;
+    p->cache_k[cache] = point->k > p->cache_k[cache] ? point->k : p->cache_k[cache];
+  }
+  p->base.ops = &preset_ops;
+  p->shape = *shape;
+  p->seed = seed;
+  kvl_gap_law_init(&p->law, &kvl_gap_tables[index]);
+  *source = &p->base;
+  return 0;
+}
