@@ -73,7 +73,7 @@ static const struct {
    "costs.step_ms_by_tokens: has no points, and costs.compute is \"table\""},
   {"\"deepseek-v4.1-flash\"", "{\"from\": \"deepseek-v4.1-flash\", \"pool_layer\": 3}", "small.json:2: model.pool_layer: layer 3 selects nothing"},
   {"\"deepseek-v4.1-flash\"", "{\"from\": 3}", "small.json:2: model: must be the name of a descriptor"},
-  {"\"mode\"", "\"mo\\nde\\u001b\"", "small.json:3: mo?de?: unknown key (nearest: mode)"},
+  {"\"mode\"", "\"mo\\nde\\u001b\"", "small.json:3: mo?de?: unknown key (nearest: mode"},
   {"\"mode\": \"adaptive\"", "\"mode\": [\"adaptive\"]", "small.json:3: mode: must be one of resident, fixed, adaptive, is an array"},
   {"\"mode\": \"adaptive\"", "\"mode\": \"elastic\"", "small.json:3: mode: must be one of resident, fixed, adaptive, is \"elastic\" (nearest: "},
 };
