@@ -82,22 +82,27 @@ static int load(const struct arguments *a, struct kvl_scenario_doc **doc)
   return 0;
 }
 
-/* What only the workload file can tell: that it can be read to its end, and that its largest request fits. */
-static int check_file(const struct kvl_scenario_doc *doc)
+/* What only the files can tell: the workload can be read to its end and its largest request fits; the trace is one of this model. */
+static int check_files(const struct kvl_scenario_doc *doc)
 {
   const struct kvl_scenario *s = kvl_scenario_of(doc);
+  struct kvl_selection_source *trace = NULL;
   struct kvl_workload_file *file = NULL;
   struct kvl_workload_extent extent;
   struct kvl_err err;
-  if (s->workload.kind != KVL_WORK_FILE) {
-    return 0;
+  int rc = 0;
+  if (s->workload.kind == KVL_WORK_FILE) {
+    rc = kvl_workload_open(&file, s->workload.path, s->workload.format, &err);
+    if (rc == 0) {
+      rc = kvl_workload_extent(file, &extent, &err);
+      kvl_workload_close(file);
+    }
+    rc = rc == 0 ? kvl_scenario_check_tokens(doc, extent.tokens_max, &err) : rc;
   }
-  int rc = kvl_workload_open(&file, s->workload.path, s->workload.format, &err);
-  if (rc == 0) {
-    rc = kvl_workload_extent(file, &extent, &err);
-    kvl_workload_close(file);
+  if (rc == 0 && s->selection.kind == KVL_SELECT_TRACE) {
+    rc = kvl_source_open_trace(&trace, s->selection.path, &s->model.selection, s->seed, &err);
+    kvl_source_close(trace);
   }
-  rc = rc == 0 ? kvl_scenario_check_tokens(doc, extent.tokens_max, &err) : rc;
   if (rc != 0) {
     (void)fprintf(stderr, "%s\n", err.text);
   }
@@ -110,7 +115,7 @@ static int check(int argc, char **argv)
   struct kvl_scenario_doc *doc = NULL;
   int code = parse(argc, argv, true, true, &a);
   code = code == 0 ? load(&a, &doc) : code;
-  code = code == 0 ? check_file(doc) : code;
+  code = code == 0 ? check_files(doc) : code;
   if (code == 0 && kvl_scenario_explain(stdout, (enum kvl_format)a.format, doc) != 0) {
     (void)fprintf(stderr, "kvloan scenario: out of memory, or standard output could not be written\n");
     code = 1;

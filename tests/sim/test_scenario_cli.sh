@@ -70,6 +70,7 @@ expect 1 'cannot hold one session of 500800 tokens in adaptive mode' check publi
 expect 1 'workload.file: is missing for kind "file"' check mooncake-hour
 expect 1 'No such file' check mooncake-hour --set=workload.file=nowhere.jsonl
 expect 1 'cannot hold one session of ' check mooncake-sample --set=node.kv_pool_bytes=2e7
+expect 1 'nothing.trace' check published-256 --set=selection.source=trace --set=selection.file=nothing.trace
 printf '{"name": "x",\n "mode": "adaptive",\n "mode": "fixed"}' >"$work/twice.json"
 expect 1 "$work/twice.json:3: mode: given twice (first on line 2)" check "$work/twice.json"
 head -c 300 "$scenarios/published-256.json" >"$work/cut.json"
