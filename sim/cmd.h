@@ -11,5 +11,7 @@ int kvl_cmd_results(int argc, char **argv);
 
 /* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */
 int kvl_cmd_format(const char *subcommand, const char *word, int *format);
+/* A number of threads, 1 to 256, into *threads; otherwise one line on stderr and -1. */
+int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads);
 
 #endif

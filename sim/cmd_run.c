@@ -149,17 +149,11 @@ int kvl_cmd_run(int argc, char **argv)
         goto out;
       }
       break;
-    case 't': {
-      char *end;
-      errno = 0;
-      unsigned long n = strtoul(optarg, &end, 10);
-      if (*end != '\0' || errno != 0 || n < 1 || n > 256) {
-        fprintf(stderr, "kvloan run: --threads=%s: not a number from 1 to 256\n", optarg);
+    case 't':
+      if (kvl_cmd_threads("run", optarg, &run.threads) != 0) {
         goto out;
       }
-      run.threads = (uint32_t)n;
       break;
-    }
     case 'v':
       run.verify = true;
       break;

@@ -249,8 +249,8 @@ uint64_t kvl_load_next_ns(struct kvl_load *load)
   }
   if (load->scenario->workload.kind == KVL_WORK_CLOSED) {
     uint64_t opening = load->scenario->workload.concurrency;
-    if (load->taken < opening) { /* the first ones come evenly over the ramp */
-      return load->scenario->workload.ramp_ns / opening * load->taken;
+    if (load->taken < opening) { /* the first ones open their sessions one by one */
+      return load->scenario->workload.open_interval_ns * load->taken;
     }
     return load->taken < load->allowed ? load->allowed_ns : UINT64_MAX;
   }

@@ -132,7 +132,7 @@ struct kvl_scenario {
   struct {
     enum kvl_workload_kind kind;
     uint32_t concurrency;             /* closed; file of sessions: sessions active at once */
-    uint64_t ramp_ns;                 /* closed: the first `concurrency` requests are submitted evenly over this time */
+    uint64_t open_interval_ns;        /* closed: the first `concurrency` requests are submitted this far apart */
     uint64_t requests;                /* 0: all of the file */
     uint32_t input_tokens, cached_tokens, output_tokens; /* fixed-size workloads */
     double rate_per_s, gamma_cv;      /* open loop */

@@ -1,0 +1,354 @@
+#include "sim/reproduce.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/link.h"
+
+/* The rows of the run without speculation. Seven numbers are fitted to seven of them; the verdict is on the others. */
+static const struct {
+  const char *id;
+  enum kvl_row_use use;
+} row_uses[] = {
+  {"P01", KVL_ROW_CALIBRATION}, {"P02", KVL_ROW_CALIBRATION}, {"P03", KVL_ROW_VERDICT},     {"P04", KVL_ROW_VERDICT},
+  {"P05", KVL_ROW_CALIBRATION}, {"P06", KVL_ROW_VERDICT},     {"P07", KVL_ROW_CALIBRATION}, {"P08", KVL_ROW_CALIBRATION},
+  {"P09", KVL_ROW_VERDICT},     {"P10", KVL_ROW_VERDICT},     {"P15", KVL_ROW_VERDICT},     {"P16", KVL_ROW_CALIBRATION},
+  {"P17", KVL_ROW_CALIBRATION},
+};
+enum { USED_ROWS = sizeof row_uses / sizeof row_uses[0] };
+
+enum { TOP = 256, MATCHED = 44, LOW_RUNS = 3 };
+static const uint32_t low_concurrency[LOW_RUNS] = {16, 32, 64};
+
+/* What a number is when the row that it is fitted to is left out: the plainest assumption, not a second fit. */
+static const struct kvl_fit prior = {
+  .kv_pool_bytes = 0,            /* from P05 then: a median batch of 44 in 46 slots is what the prior cannot know; see fit_pool */
+  .sessions_per_gpu_max = 0,     /* no limit but memory */
+  .requests_per_session = 2,
+  .law_fixed_ms = 0,             /* nothing but what tokens cost */
+  .law_token_ms = 0,             /* nothing but a constant */
+  .bookkeeping_ms_at_44 = 0,     /* the mode costs its fetches only */
+  .admission_ms = 0,             /* an admission costs its copy only */
+};
+
+struct bench {
+  const struct kvl_reproduce_options *o;
+  struct kvl_reproduction *out;
+  struct kvl_err *err;
+  const struct kvl_published_row *by_id[USED_ROWS];
+};
+
+struct measured {
+  struct kvl_summary s;
+  uint64_t matched_ns;
+};
+
+static double published(const struct bench *b, const char *id)
+{
+  for (uint32_t i = 0; i < USED_ROWS; i++) {
+    if (strcmp(row_uses[i].id, id) == 0) {
+      return (b->by_id[i]->low + b->by_id[i]->high) / 2;
+    }
+  }
+  return 0;
+}
+
+static bool left_out(const struct bench *b, const char *id)
+{
+  return b->o->leave_out != NULL && strcmp(b->o->leave_out, id) == 0;
+}
+
+static int set_number(struct kvl_scenario_doc *doc, const char *key, double value, struct kvl_err *err)
+{
+  char text[128];
+  (void)snprintf(text, sizeof text, "%s=%.17g", key, value);
+  return kvl_scenario_set(doc, text, err);
+}
+
+/* Loads the scenario with the fitted numbers put in (those that were refitted), for a mode, a concurrency and any further setting. */
+static int load(struct bench *b, struct kvl_scenario_doc **doc, const char *mode, uint32_t concurrency, const char *also)
+{
+  char mode_set[64];
+  (void)snprintf(mode_set, sizeof mode_set, "mode=%s", mode);
+  const char *sets[2] = {mode_set, also};
+  int rc = kvl_scenario_load(doc, b->o->scenario, sets, also == NULL ? 1 : 2, b->err);
+  const struct kvl_fit *f = &b->out->fit;
+  if (rc == 0 && b->out->refitted) {
+    rc = set_number(*doc, "node.kv_pool_bytes", floor(f->kv_pool_bytes), b->err);
+    rc = rc != 0 ? rc : set_number(*doc, "node.sessions_per_gpu_max", f->sessions_per_gpu_max, b->err);
+    rc = rc != 0 ? rc : set_number(*doc, "costs.law_fixed_ms", floor(f->law_fixed_ms * 1e6) / 1e6, b->err);
+    rc = rc != 0 ? rc : set_number(*doc, "costs.law_token_ms", floor(f->law_token_ms * 1e6) / 1e6, b->err);
+    rc = rc != 0 ? rc : set_number(*doc, "costs.bookkeeping_ms_at_44", floor(f->bookkeeping_ms_at_44 * 1e6) / 1e6, b->err);
+    rc = rc != 0 ? rc : set_number(*doc, "costs.admission_ms", floor(f->admission_ms * 1e6) / 1e6, b->err);
+  }
+  rc = rc != 0 ? rc : set_number(*doc, "workload.concurrency", concurrency, b->err);
+  rc = rc != 0 ? rc : set_number(*doc, "workload.requests", floor(f->requests_per_session * concurrency), b->err);
+  if (rc != 0) {
+    kvl_scenario_free(*doc);
+    *doc = NULL;
+  }
+  return rc;
+}
+
+static int run(struct bench *b, const char *mode, uint32_t concurrency, const char *also, struct measured *m)
+{
+  memset(m, 0, sizeof *m);
+  if (b->o->say != NULL) {
+    char what[160];
+    (void)snprintf(what, sizeof what, "%s, %u concurrent%s%s", mode, concurrency, also == NULL ? "" : ", ", also == NULL ? "" : also);
+    b->o->say(b->o->say_context, what);
+  }
+  struct kvl_scenario_doc *doc;
+  int rc = load(b, &doc, mode, concurrency, also);
+  if (rc != 0) {
+    return rc;
+  }
+  struct kvl_run_options options = {.plane = "model", .store = b->o->store, .command = "kvloan reproduce", .threads = b->o->threads,
+                                    .matched_batch = MATCHED, .stop = b->o->stop};
+  struct kvl_run_result result;
+  rc = kvl_run(doc, &options, &result, b->err);
+  kvl_scenario_free(doc);
+  if (rc == 0 && result.engine.status == KVL_RUN_INTERRUPTED) {
+    rc = kvl_err_set(b->err, -EINTR, "interrupted");
+  }
+  m->s = result.engine.summary;
+  m->matched_ns = result.engine.matched_step_ns;
+  return rc;
+}
+
+/* ---- the fit: rows P01, P02, P05, P07, P08, P16, P17 and nothing else ---- */
+
+/* P01: the pool holds that many resident sessions and half of one more. */
+static int fit_pool(struct bench *b, struct kvl_fit *f)
+{
+  struct kvl_scenario_doc *doc;
+  int rc = load(b, &doc, "resident", TOP, NULL);
+  if (rc != 0) {
+    return rc;
+  }
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  struct kvl_session_bytes bytes;
+  kvl_session_bytes(s, s->workload.input_tokens + s->workload.output_tokens, &bytes);
+  double sessions = left_out(b, "P01") ? published(b, "P05") : published(b, "P01"); /* without P01 the median batch is all that is known */
+  f->kv_pool_bytes = (sessions + 0.5) * (double)bytes.resident;
+  /* P17: what is left of the serialized work when the copy of a whole session is taken off. */
+  double copy_ms = (double)kvl_link_copy_ns(&s->hardware.link, s->workload.input_tokens / s->policy.page_tokens * kvl_page_bytes(s)) / 1e6;
+  f->admission_ms = left_out(b, "P17") ? prior.admission_ms : fmax(0.0, published(b, "P17") - copy_ms);
+  kvl_scenario_free(doc);
+  return 0;
+}
+
+/* P05: the run's length, in whole and half rounds of the concurrency, whose median batch is nearest; the shortest of equals. */
+static int fit_requests(struct bench *b, struct kvl_fit *f)
+{
+  if (left_out(b, "P05")) {
+    f->requests_per_session = prior.requests_per_session;
+    return 0;
+  }
+  double best = 0, best_off = INFINITY;
+  for (double rounds = 1; rounds <= 4; rounds += 0.5) {
+    struct measured m;
+    f->requests_per_session = rounds;
+    int rc = run(b, "resident", TOP, NULL, &m);
+    if (rc != 0) {
+      return rc;
+    }
+    double off = fabs(m.s.decode_batch_p50 - published(b, "P05"));
+    if (off < best_off) {
+      best = rounds;
+      best_off = off;
+    }
+  }
+  f->requests_per_session = best;
+  return 0;
+}
+
+/* P07, P08, P16: Newton steps on a nearly linear problem. The median request's time a token is fixed + batch x token + what the mode adds. */
+static int fit_times(struct bench *b, struct kvl_fit *f)
+{
+  for (int round = 0; round < 6; round++) {
+    struct measured resident, adaptive, matched_resident, matched_adaptive;
+    int rc = run(b, "resident", TOP, NULL, &resident);
+    rc = rc != 0 ? rc : run(b, "adaptive", TOP, NULL, &adaptive);
+    rc = rc != 0 ? rc : run(b, "resident", 2 * MATCHED, NULL, &matched_resident);
+    rc = rc != 0 ? rc : run(b, "adaptive", 2 * MATCHED, NULL, &matched_adaptive);
+    if (rc != 0) {
+      return rc;
+    }
+    double need_resident = 1000 / published(b, "P07") - 1000 / resident.s.request_rate_tok_per_s_p50;
+    double need_adaptive = 1000 / published(b, "P08") - 1000 / adaptive.s.request_rate_tok_per_s_p50;
+    double added = ((double)matched_adaptive.matched_ns - (double)matched_resident.matched_ns) / 1e6;
+    double need_added = left_out(b, "P16") ? 0 : published(b, "P16") - added;
+    double batch_resident = published(b, "P01"), batch_adaptive = published(b, "P02");
+    if (left_out(b, "P16")) {
+      f->bookkeeping_ms_at_44 = prior.bookkeeping_ms_at_44;
+    } else {
+      f->bookkeeping_ms_at_44 = fmax(0.0, f->bookkeeping_ms_at_44 + need_added);
+    }
+    if (left_out(b, "P07")) { /* one row for two numbers: the constant is taken to be nothing */
+      f->law_fixed_ms = prior.law_fixed_ms;
+      f->law_token_ms += need_adaptive / batch_adaptive;
+    } else if (left_out(b, "P08")) {
+      f->law_token_ms = prior.law_token_ms;
+      f->law_fixed_ms += need_resident;
+    } else {
+      double slope = (need_adaptive - need_added * sqrt(batch_adaptive / MATCHED) - need_resident) / (batch_adaptive - batch_resident);
+      f->law_token_ms = fmax(0.0, f->law_token_ms + slope);
+      f->law_fixed_ms = fmax(0.0, f->law_fixed_ms + need_resident - slope * batch_resident);
+    }
+    if (fabs(need_resident) < 0.01 && fabs(need_adaptive) < 0.02 && fabs(need_added) < 0.01) {
+      break;
+    }
+  }
+  return 0;
+}
+
+static int refit(struct bench *b)
+{
+  struct kvl_fit *f = &b->out->fit;
+  int rc = fit_pool(b, f);
+  if (rc != 0) {
+    return rc;
+  }
+  f->sessions_per_gpu_max = left_out(b, "P02") ? prior.sessions_per_gpu_max : published(b, "P02");
+  b->out->refitted = true;
+  rc = fit_requests(b, f);
+  return rc != 0 ? rc : fit_times(b, f);
+}
+
+/* ---- the rows ---- */
+
+static void put(struct bench *b, const char *id, double low, double high)
+{
+  for (uint32_t i = 0; i < USED_ROWS; i++) {
+    if (strcmp(row_uses[i].id, id) != 0) {
+      continue;
+    }
+    const struct kvl_published_row *p = b->by_id[i];
+    struct kvl_reproduced_row *r = &b->out->row[b->out->rows++];
+    *r = (struct kvl_reproduced_row){.published = p, .use = left_out(b, id) ? KVL_ROW_LEFT_OUT : row_uses[i].use,
+                                     .simulated = (low + high) / 2, .simulated_low = low, .simulated_high = high};
+    if (p->low == p->high) {
+      r->difference_percent = 100 * (r->simulated / p->low - 1);
+      r->within = fabs(r->difference_percent) <= 5;
+    } else { /* a range holds, or is missed by so many per cent of its middle */
+      double miss = low < p->low ? low - p->low : high > p->high ? high - p->high : 0;
+      r->difference_percent = 100 * miss / fabs((p->low + p->high) / 2);
+      r->within = miss == 0;
+    }
+  }
+}
+
+static int run_rows(struct bench *b)
+{
+  struct measured resident, adaptive, matched_resident, matched_adaptive;
+  int rc = run(b, "resident", TOP, NULL, &resident);
+  rc = rc != 0 ? rc : run(b, "adaptive", TOP, NULL, &adaptive);
+  rc = rc != 0 ? rc : run(b, "resident", 2 * MATCHED, NULL, &matched_resident);
+  rc = rc != 0 ? rc : run(b, "adaptive", 2 * MATCHED, NULL, &matched_adaptive);
+  double low = INFINITY, high = -INFINITY, admission_ms = 0;
+  for (int i = 0; rc == 0 && i < LOW_RUNS; i++) {
+    struct measured r, a;
+    rc = run(b, "resident", low_concurrency[i], NULL, &r);
+    rc = rc != 0 ? rc : run(b, "adaptive", low_concurrency[i], NULL, &a);
+    if (rc != 0) {
+      break;
+    }
+    double loss = 100 * (a.s.output_throughput_tok_per_s / r.s.output_throughput_tok_per_s - 1);
+    low = fmin(low, loss);
+    high = fmax(high, loss);
+    if (i == 0) { /* everything fits here, so every admission copies a whole session */
+      admission_ms = (a.s.stall_ms_by_cause[KVL_STALL_ADMISSION] + a.s.stall_ms_by_cause[KVL_STALL_POPULATION]) / (double)a.s.requests_completed;
+    }
+  }
+  if (rc != 0) {
+    return rc;
+  }
+  double added_ms = ((double)matched_adaptive.matched_ns - (double)matched_resident.matched_ns) / 1e6;
+  put(b, "P01", resident.s.sessions_per_decode_gpu_max, resident.s.sessions_per_decode_gpu_max);
+  put(b, "P02", adaptive.s.decode_batch_max, adaptive.s.decode_batch_max);
+  put(b, "P03", resident.s.output_throughput_tok_per_s, resident.s.output_throughput_tok_per_s);
+  put(b, "P04", adaptive.s.output_throughput_tok_per_s, adaptive.s.output_throughput_tok_per_s);
+  put(b, "P05", resident.s.decode_batch_p50, resident.s.decode_batch_p50);
+  put(b, "P06", adaptive.s.decode_batch_p50, adaptive.s.decode_batch_p50);
+  put(b, "P07", resident.s.request_rate_tok_per_s_p50, resident.s.request_rate_tok_per_s_p50);
+  put(b, "P08", adaptive.s.request_rate_tok_per_s_p50, adaptive.s.request_rate_tok_per_s_p50);
+  put(b, "P09", resident.s.ttft_s.p90, resident.s.ttft_s.p90);
+  put(b, "P10", adaptive.s.ttft_s.p90, adaptive.s.ttft_s.p90);
+  put(b, "P15", low, high);
+  put(b, "P16", added_ms, added_ms);
+  put(b, "P17", admission_ms, admission_ms);
+
+  static const struct {
+    const char *name, *mode, *also;
+  } controls[] = {
+    {"fixed mode", "fixed", NULL},
+    {"population on a side stream", "adaptive", "policy.admission_copy=side_stream"},
+    {"population in bounded pieces", "adaptive", "policy.admission_copy=bounded"},
+  };
+  for (uint32_t i = 0; rc == 0 && b->o->controls && i < sizeof controls / sizeof controls[0]; i++) {
+    struct measured m;
+    rc = run(b, controls[i].mode, TOP, controls[i].also, &m);
+    b->out->control[b->out->controls++] = (struct kvl_control){
+      .name = controls[i].name,
+      .throughput_tok_per_s = m.s.output_throughput_tok_per_s,
+      .against_adaptive_percent = 100 * (m.s.output_throughput_tok_per_s / adaptive.s.output_throughput_tok_per_s - 1),
+    };
+  }
+  return rc;
+}
+
+int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reproduction *out, struct kvl_err *err)
+{
+  memset(out, 0, sizeof *out);
+  struct bench b = {.o = options, .out = out, .err = err};
+  uint32_t count = 0;
+  int rc = kvl_published_read(options->rows, out->published, &count, err);
+  for (uint32_t i = 0; rc == 0 && i < USED_ROWS; i++) {
+    for (uint32_t k = 0; k < count; k++) {
+      if (strcmp(out->published[k].id, row_uses[i].id) == 0) {
+        b.by_id[i] = &out->published[k];
+      }
+    }
+    if (b.by_id[i] == NULL) {
+      rc = kvl_err_set(err, -EINVAL, "%s: row %s is missing", options->rows, row_uses[i].id);
+    }
+  }
+  bool known = options->leave_out == NULL;
+  for (uint32_t i = 0; i < USED_ROWS; i++) {
+    known = known || (left_out(&b, row_uses[i].id) && row_uses[i].use == KVL_ROW_CALIBRATION);
+  }
+  if (rc == 0 && !known) {
+    rc = kvl_err_set(err, -EINVAL, "--leave-out=%s: not a row that calibration uses (P01, P02, P05, P07, P08, P16, P17)", options->leave_out);
+  }
+  struct kvl_scenario_doc *doc = NULL;
+  rc = rc != 0 ? rc : kvl_scenario_load(&doc, options->scenario, NULL, 0, err);
+  if (rc != 0) {
+    return rc;
+  }
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  out->fit = (struct kvl_fit){
+    .kv_pool_bytes = (double)s->node.kv_pool_bytes,
+    .sessions_per_gpu_max = s->node.sessions_per_gpu_max,
+    .requests_per_session = (double)s->workload.requests / s->workload.concurrency,
+    .law_fixed_ms = (double)s->costs.law_fixed_ns / 1e6,
+    .law_token_ms = (double)s->costs.law_token_ns / 1e6,
+    .bookkeeping_ms_at_44 = (double)s->costs.bookkeeping_ns_at_44 / 1e6,
+    .admission_ms = (double)s->costs.admission_ns / 1e6,
+  };
+  kvl_scenario_free(doc);
+  if (options->refit || options->leave_out != NULL) {
+    rc = refit(&b);
+  }
+  rc = rc != 0 ? rc : run_rows(&b);
+  out->passed = rc == 0;
+  for (uint32_t i = 0; i < out->rows; i++) {
+    if (out->row[i].use == KVL_ROW_VERDICT) {
+      out->worst_percent = fmax(out->worst_percent, fabs(out->row[i].difference_percent));
+      out->passed = out->passed && out->row[i].within;
+    }
+  }
+  return rc;
+}
