@@ -166,6 +166,12 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
   return rc;
 }
 
+/* As a scenario file spells it. */
+static const char *label_of(const char *section)
+{
+  return strcmp(section, "hardware") == 0 ? "node.hardware" : section;
+}
+
 static const char *kind_of(const char *section)
 {
   return strcmp(section, "model") == 0 ? "models" : section;
@@ -178,7 +184,7 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
   size_t n = strlen(name->text);
   if (strchr(name->text, '/') != NULL || (n > 5 && strcmp(name->text + n - 5, ".json") == 0)) {
     int rc = kvl_scenario_locate(doc, name->text, name->line == 0, path);
-    return rc != 0 || !readable(path) ? kvl_scenario_bad(err, name, section, "there is no file \"%s\"", name->text) : 0;
+    return rc != 0 || !readable(path) ? kvl_scenario_bad(err, name, label_of(section), "there is no file \"%s\"", name->text) : 0;
   }
   char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
   unsigned count = kvl_scenario_folders(doc, kind_of(section), folders);
@@ -197,9 +203,9 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
       all[found++] = kvl_nearest(name->text, names, name_count);
     }
   }
-  int rc = found > 0 ? kvl_scenario_bad(err, name, section, "there is no descriptor \"%s\" (nearest: \"%s\")", name->text,
+  int rc = found > 0 ? kvl_scenario_bad(err, name, label_of(section), "there is no descriptor \"%s\" (nearest: \"%s\")", name->text,
                                         kvl_nearest(name->text, all, found))
-                     : kvl_scenario_bad(err, name, section, "there is no descriptor \"%s\"; no %s folder was found near the scenario, in "
+                     : kvl_scenario_bad(err, name, label_of(section), "there is no descriptor \"%s\"; no %s folder was found near the scenario, in "
                                         "$KVLOAN_SCENARIOS or in the installation", name->text, kind_of(section));
   kvl_arena_free(&arena);
   return rc;
@@ -211,7 +217,7 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
   const struct kvl_json *name = node;
   struct kvl_json *over = NULL;
   if (depth > FROM_DEPTH_MAX) {
-    return kvl_scenario_bad(err, node, section, "descriptors follow one another by \"from\" more than 8 times");
+    return kvl_scenario_bad(err, node, label_of(section), "descriptors follow one another by \"from\" more than 8 times");
   }
   if (node->kind == KVL_JSON_OBJECT) {
     name = kvl_json_take(node, "from");
@@ -222,7 +228,7 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
     }
   }
   if (name->kind != KVL_JSON_STRING) {
-    return kvl_scenario_bad(err, name, section, "must be the name of a descriptor (a string) or an object, is %s",
+    return kvl_scenario_bad(err, name, label_of(section), "must be the name of a descriptor (a string) or an object, is %s",
                             kvl_json_kind_name(name->kind));
   }
   char path[KVL_PATH_CAP];
@@ -241,7 +247,7 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
     return rc;
   }
   if (base->kind != KVL_JSON_OBJECT) {
-    return kvl_scenario_bad(err, base, section, "a descriptor must be an object, is %s", kvl_json_kind_name(base->kind));
+    return kvl_scenario_bad(err, base, label_of(section), "a descriptor must be an object, is %s", kvl_json_kind_name(base->kind));
   }
   rc = expand(doc, section, base, depth + 1, &base, err);
   if (rc == 0) {

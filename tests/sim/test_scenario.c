@@ -50,7 +50,7 @@ static const struct {
   {"\"policy\"", "\"polici\"", "small.json:7: polici: unknown key (nearest: policy)"},
   {"deepseek-v4.1-flash\"", "deepseek-v4.1-flsh\"", "small.json:2: model: there is no descriptor \"deepseek-v4.1-flsh\" (nearest: \"deepseek-v4.1-flash\")"},
   {"\"deepseek-v4.1-flash\"", "17", "small.json:2: model: must be the name of a descriptor (a string) or an object, is a number"},
-  {"\"b300\"", "\"b301\"", "small.json:5: hardware: there is no descriptor \"b301\" (nearest: \"b300\")"},
+  {"\"b300\"", "\"b301\"", "small.json:5: node.hardware: there is no descriptor \"b301\" (nearest: \"b300\")"},
   {"  \"model\": \"deepseek-v4.1-flash\",\n", "", "small.json:1: model: is missing"},
   {"\"hardware\": \"b300\", ", "", "small.json:1: node.hardware: is missing"},
   {"\"hardware\": \"b300\"", "\"hardware\": {\"name\": \"x\"}", "small.json:5: hardware.source: is missing"},

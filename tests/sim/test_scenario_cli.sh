@@ -82,6 +82,16 @@ expect 1 "the text ends inside" check "$work/cut.json"
 result $? 'json of json is the same'
 expect 0 'the largest of' check "$work/one.json"
 
+# What docs/scenarios.md shows works.
+guide=$(dirname "$keys")/scenarios.md
+awk '/^```json/ {block++; next} /^```/ {inside = 0} block == 1 && !done {print} /^}/ {done = block == 1 || done}' "$guide" >"$work/guide.json"
+expect 0 'glm-5.2.roofline: ESTIMATE' check "$work/guide.json"
+sed -n 's/^    kvloan scenario //p' "$guide" >"$work/commands"
+while read -r line; do
+  # shellcheck disable=SC2086
+  expect 0 'Every value and its origin' $line
+done <"$work/commands"
+
 "$program" keys >"$work/keys.md" 2>"$work/err"
 cmp -s "$work/keys.md" "$keys"
 result $? 'docs/scenario-keys.md is up to date (kvloan scenario keys >docs/scenario-keys.md)'
