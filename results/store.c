@@ -72,7 +72,9 @@ static int open_error(const struct kvl_store *store, const char *doing, struct k
 
 int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing, struct kvl_err *err)
 {
-  int system_errno = sqlite3_system_errno(store->db);
+  /* SQLite does not keep the cause of a failed commit; errno still has it, for the callers clear it before they write. */
+  int last_errno = errno, system_errno = sqlite3_system_errno(store->db);
+  system_errno = system_errno != 0 ? system_errno : last_errno;
   switch (rc & 0xff) {
   case SQLITE_FULL:
     return kvl_err_set(err, -ENOSPC, "%s: cannot %s: the disk is full, or a size limit is reached", store->path, doing);
@@ -106,6 +108,7 @@ int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing
 
 int kvl_store_exec(struct kvl_store *store, const char *sql)
 {
+  errno = 0;
   return sqlite3_exec(store->db, sql, NULL, NULL, NULL);
 }
 

@@ -31,6 +31,9 @@ static int64_t process_start(int64_t process)
   (void)snprintf(path, sizeof path, "/proc/%lld/stat", (long long)process);
   first_line(path, line, sizeof line);
   char *at = strrchr(line, ')');
+  if (at != NULL && (strncmp(at, ") Z", 3) == 0 || strncmp(at, ") X", 3) == 0)) {
+    return 0; /* dead, waiting for its parent to notice */
+  }
   for (int field = 2; at != NULL && field < 22; field++) {
     at = strchr(at + 1, ' ');
   }

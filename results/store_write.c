@@ -217,6 +217,7 @@ int kvl_store_run_begin(struct kvl_store *store, const struct kvl_run_info *info
   kvl_store_machine(machine, sizeof machine);
 
   sqlite3_stmt *statement = NULL;
+  errno = 0;
   rc = rc != SQLITE_OK ? rc : kvl_store_prepare(store, &statement,
     "INSERT INTO runs (name, mode, plane, seed, status, started_unix_ms, scenario, scenario_hash, build, command, machine, host, boot, space, "
     "process, process_start) VALUES (?,?,?,?,'running',?,?,?,?,?,?,?,?,?,?,?)");

@@ -1,0 +1,423 @@
+/* The store when things fail: the n-th change of a file, the n-th allocation, a full disk, kill -9, many writers. Every time the same must hold: one
+ * line says what happened, the file opens and is sound, and a run that reads "complete" is whole.
+ *
+ *   fault_store [SEED]   the seed of the moments of the kills */
+#include <check.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend/base/rng.h"
+#include "results/store.h"
+#include "tests/results/fault_vfs.h"
+#include "tests/results/fixture.h"
+
+static uint64_t seed = 1;
+static const struct kvl_store_options small = {.batch_rows = 16, .busy_ms = 20000};
+static const struct kvl_store_options reading = {.read_only = 1};
+
+/* ---- allocations: ours through the linker's --wrap, SQLite's through its own hooks, one counter ---- */
+
+static long allocation_countdown; /* 0: none fails */
+
+static int allocation_fails(void)
+{
+  return allocation_countdown > 0 && --allocation_countdown == 0;
+}
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+char *__wrap_strdup(const char *text);
+
+void *__wrap_malloc(size_t size)
+{
+  return allocation_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+  return allocation_fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+  return allocation_fails() ? NULL : __real_realloc(memory, size);
+}
+
+char *__wrap_strdup(const char *text)
+{
+  return allocation_fails() ? NULL : __real_strdup(text);
+}
+
+static sqlite3_mem_methods sqlite_memory;
+
+static void *sqlite_malloc_or_not(int size)
+{
+  return allocation_fails() ? NULL : sqlite_memory.xMalloc(size);
+}
+
+static void *sqlite_realloc_or_not(void *memory, int size)
+{
+  return allocation_fails() ? NULL : sqlite_memory.xRealloc(memory, size);
+}
+
+/* ---- what must always hold ---- */
+
+/* Opens for reading, checks every page, and every run that reads complete. Counts complete and other runs from `first` on. */
+static void must_be_sound(const char *path, int64_t first, uint32_t *complete, uint32_t *other)
+{
+  struct kvl_err err = {""};
+  struct kvl_store *store = NULL;
+  int code = kvl_store_open_with(&store, path, &reading, &err);
+  ck_assert_msg(code == 0, "open: %s", err.text);
+  ck_assert_msg(kvl_store_check(store, &err) == 0, "%s", err.text);
+  struct kvl_run_list list;
+  ck_assert_msg(kvl_store_list(store, &list, &err) == 0, "%s", err.text);
+  *complete = *other = 0;
+  for (uint32_t i = 0; i < list.count; i++) {
+    const struct kvl_stored_run *run = &list.run[i];
+    if (run->id < first) {
+      continue;
+    }
+    if (run->status == KVL_STORED_COMPLETE) {
+      uint32_t rows = 20 + (uint32_t)(run->seed % 50);
+      struct fixture fixture = {run->seed, rows, rows, rows / 2, rows};
+      ck_assert_msg(fixture_check(store, run->id, &fixture, &err) == 0, "run %" PRId64 ": %s", run->id, err.text);
+      ck_assert(run->has_summary && run->ended_unix_ms >= run->started_unix_ms);
+      (*complete)++;
+    } else {
+      ck_assert_msg(!run->has_summary, "run %" PRId64 " is %s, with a summary", run->id, kvl_stored_status_name(run->status));
+      (*other)++;
+    }
+  }
+  kvl_run_list_free(&list);
+  kvl_store_close(store);
+}
+
+static int write_one(struct kvl_store *store, uint64_t run_seed, struct kvl_err *err)
+{
+  uint32_t rows = 20 + (uint32_t)(run_seed % 50);
+  struct fixture fixture = {run_seed, rows, rows, rows / 2, rows};
+  int64_t run = 0;
+  return fixture_write(store, &fixture, KVL_RUN_COMPLETE, &run, err);
+}
+
+static int open_and_write(const char *path, uint64_t run_seed, struct kvl_err *err)
+{
+  struct kvl_store *store = NULL;
+  int code = kvl_store_open_with(&store, path, &small, err);
+  code = code != 0 ? code : write_one(store, run_seed, err);
+  kvl_store_close(store);
+  return code;
+}
+
+static void one_line(int code, const struct kvl_err *err, long n)
+{
+  ck_assert_msg(code < 0 && err->text[0] != '\0' && strchr(err->text, '\n') == NULL, "fault %ld: %d, \"%s\"", n, code, err->text);
+}
+
+static void remove_store(const char *path)
+{
+  static const char *const parts[] = {"", "-wal", "-shm", "-journal"};
+  for (int p = 0; p < 4; p++) {
+    char name[600];
+    (void)snprintf(name, sizeof name, "%s%s", path, parts[p]);
+    (void)unlink(name);
+  }
+}
+
+static int exists(const char *path)
+{
+  return access(path, F_OK) == 0;
+}
+
+/* ---- the n-th change of a file ---- */
+
+/* _i: bit 0 sticky, bit 1 without shared memory (rollback journal), bit 2 into a store that already holds a run */
+START_TEST(every_change_of_a_file_fails_once)
+{
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("f.db"));
+  uint32_t before = (_i & 4) != 0 ? 1 : 0, complete, other;
+  long n = 0, failed = 1;
+  for (n = 1; failed > 0; n++) {
+    remove_store(path);
+    memset(&fault_vfs, 0, sizeof fault_vfs);
+    fault_vfs.no_sync = 1;
+    fault_vfs.no_shared = (_i & 2) != 0;
+    struct kvl_err err = {""};
+    if (before > 0) {
+      ck_assert_msg(open_and_write(path, 7, &err) == 0, "%s", err.text);
+    }
+    fault_vfs.countdown = n;
+    fault_vfs.sticky = _i & 1;
+    fault_vfs.failed = 0;
+    int code = open_and_write(path, (uint64_t)n, &err);
+    failed = fault_vfs.failed;
+    fault_vfs.countdown = 0;
+    if (code != 0) {
+      one_line(code, &err, n);
+      ck_assert_msg(failed > 0, "%s", err.text);
+    }
+    if (!exists(path) || code != 0) { /* nothing of it may stand in the way of the next one */
+      ck_assert_msg(open_and_write(path, 1000 + (uint64_t)n, &err) == 0, "after fault %ld: %s", n, err.text);
+      must_be_sound(path, 1, &complete, &other);
+      ck_assert_msg(complete >= before + 1, "fault %ld: %u complete", n, complete);
+    } else {
+      must_be_sound(path, 1, &complete, &other);
+      ck_assert_msg(complete == before + 1 && other == 0, "fault %ld: %u complete, %u not", n, complete, other);
+    }
+  }
+  ck_assert_int_gt(n, 20); /* there was something to fail */
+}
+END_TEST
+
+/* ---- the n-th allocation ---- */
+
+START_TEST(every_allocation_fails_once)
+{
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("m.db"));
+  uint32_t complete, other;
+  long n = 0;
+  int done = 0;
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  fault_vfs.no_sync = 1;
+  for (n = 1; !done; n++) {
+    remove_store(path);
+    struct kvl_err err = {""};
+    struct kvl_store *store = NULL;
+    struct kvl_run_list list = {NULL, 0};
+    allocation_countdown = n;
+    int code = open_and_write(path, 3, &err);
+    int written = code == 0;
+    code = code != 0 ? code : kvl_store_open_with(&store, path, &reading, &err);
+    code = code != 0 ? code : kvl_store_list(store, &list, &err);
+    char *scenario = NULL;
+    code = code != 0 ? code : kvl_store_scenario(store, 1, &scenario, &err);
+    done = allocation_countdown > 0;
+    allocation_countdown = 0;
+    free(scenario);
+    kvl_run_list_free(&list);
+    kvl_store_close(store);
+    if (code != 0) {
+      one_line(code, &err, n);
+    }
+    if (written) {
+      must_be_sound(path, 1, &complete, &other);
+      ck_assert_msg(complete == 1 && other == 0, "allocation %ld: %u complete, %u not", n, complete, other);
+    } else {
+      ck_assert_msg(open_and_write(path, 5, &err) == 0, "after allocation %ld: %s", n, err.text);
+      must_be_sound(path, 1, &complete, &other);
+    }
+  }
+  ck_assert_int_gt(n, 100);
+}
+END_TEST
+
+/* ---- a full disk, as the kernel reports it ---- */
+
+START_TEST(a_size_limit_is_a_full_disk)
+{
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("l.db"));
+  struct rlimit saved;
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  fault_vfs.no_shared = _i;
+  ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &saved), 0);
+  (void)signal(SIGXFSZ, SIG_IGN);
+  int full = 0, fine = 0;
+  for (unsigned pages = 1; fine == 0; pages += 2) {
+    remove_store(path);
+    struct rlimit limit = {4096u * pages - 700u, saved.rlim_max};
+    struct kvl_err err = {""};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int code = open_and_write(path, 49, &err);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &saved), 0);
+    uint32_t complete = 0, other = 0;
+    if (code != 0) {
+      one_line(code, &err, (long)pages);
+      ck_assert_msg(code == -ENOSPC, "%d: %s", code, err.text);
+      ck_assert_msg(strstr(err.text, "disk is full") != NULL && strstr(err.text, path) != NULL, "%s", err.text);
+      full++;
+      ck_assert_msg(open_and_write(path, 48, &err) == 0, "%s", err.text);
+    } else {
+      fine = 1;
+    }
+    must_be_sound(path, 1, &complete, &other);
+    ck_assert_uint_eq(complete, 1);
+    ck_assert_uint_lt(pages, 500);
+  }
+  ck_assert_int_gt(full, 3);
+}
+END_TEST
+
+/* ---- kill -9 ---- */
+
+START_TEST(killed_at_any_moment)
+{
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("k.db"));
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, seed, "kill", (uint64_t)_i);
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  fault_vfs.no_sync = 1;
+  fault_vfs.no_shared = _i;
+  uint32_t complete_all = 0, other_all = 0, complete, other;
+  for (uint64_t kill_at = 0; kill_at < 25; kill_at++) {
+    (void)fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+      struct kvl_err err = {""};
+      struct kvl_store *store = NULL;
+      int code = kvl_store_open_with(&store, path, &small, &err);
+      for (uint64_t k = 0; code == 0; k++) {
+        code = write_one(store, kill_at * 100000 + k, &err);
+      }
+      fprintf(stderr, "%s\n", err.text);
+      _exit(1);
+    }
+    struct timespec wait = {0, (long)kvl_rng_below(&rng, 30000000)};
+    (void)nanosleep(&wait, NULL);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFSIGNALED(status), "the writer ended by itself: %#x", (unsigned)status);
+    if (exists(path)) {
+      struct kvl_store *store = NULL;
+      struct kvl_err err = {""};
+      int code = kvl_store_open_with(&store, path, &reading, &err);
+      if (code == -EINVAL && strstr(err.text, "empty") != NULL) {
+        continue; /* killed before the schema was there */
+      }
+      ck_assert_msg(code == 0, "kill %" PRIu64 ": %s", kill_at, err.text);
+      kvl_store_close(store);
+      must_be_sound(path, complete_all + other_all + 1, &complete, &other);
+      complete_all += complete;
+      other_all += other;
+      ck_assert_msg(other <= 1, "one writer leaves %u unfinished runs", other);
+    }
+  }
+  struct kvl_store *store = NULL;
+  struct kvl_run_list list;
+  struct kvl_err err = {""};
+  ck_assert_int_eq(kvl_store_open_with(&store, path, &reading, &err), 0);
+  ck_assert_int_eq(kvl_store_list(store, &list, &err), 0);
+  for (uint32_t i = 0; i < list.count; i++) {
+    ck_assert_msg(list.run[i].status == KVL_STORED_COMPLETE || list.run[i].status == KVL_STORED_INCOMPLETE, "run %" PRId64 " is %s",
+                  list.run[i].id, kvl_stored_status_name(list.run[i].status));
+  }
+  kvl_run_list_free(&list);
+  kvl_store_close(store);
+  fprintf(stderr, "# %s: %u runs whole, %u cut off\n", _i ? "journal" : "log", complete_all, other_all);
+  ck_assert_msg(complete_all > 0 && other_all > 0, "%u complete, %u cut off: the kills missed", complete_all, other_all);
+}
+END_TEST
+
+/* ---- many writers ---- */
+
+START_TEST(several_processes_write_at_once)
+{
+  enum { WRITERS = 4, RUNS = 6 };
+  char path[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("w.db"));
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  fault_vfs.no_sync = 1;
+  fault_vfs.no_shared = _i;
+  pid_t child[WRITERS];
+  int gate[2];
+  ck_assert_int_eq(pipe(gate), 0);
+  (void)fflush(NULL);
+  for (int w = 0; w < WRITERS; w++) {
+    child[w] = fork();
+    ck_assert_int_ge(child[w], 0);
+    if (child[w] == 0) {
+      char byte;
+      (void)close(gate[1]);
+      (void)(read(gate[0], &byte, 1) + 1); /* until the parent closes its end: all begin at once, with no file there */
+      struct kvl_err err = {""};
+      struct kvl_store *store = NULL;
+      int code = kvl_store_open_with(&store, path, &small, &err);
+      for (int r = 0; r < RUNS && code == 0; r++) {
+        code = write_one(store, (uint64_t)(w * 100 + r), &err);
+      }
+      kvl_store_close(store);
+      if (code != 0) {
+        fprintf(stderr, "# writer %d: %s\n", w, err.text);
+      }
+      _exit(code == 0 ? 0 : 1);
+    }
+  }
+  (void)close(gate[0]);
+  (void)close(gate[1]);
+  for (int w = 0; w < WRITERS; w++) {
+    int status = 0;
+    ck_assert_int_eq(waitpid(child[w], &status, 0), child[w]);
+    ck_assert_msg(status == 0, "writer %d: %#x", w, (unsigned)status);
+  }
+  uint32_t complete, other;
+  must_be_sound(path, 1, &complete, &other);
+  ck_assert_uint_eq(complete, WRITERS * RUNS);
+  ck_assert_uint_eq(other, 0);
+}
+END_TEST
+
+static void setup(void)
+{
+  fixture_folder_make();
+}
+
+static void teardown(void)
+{
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  allocation_countdown = 0;
+  fixture_folder_remove();
+}
+
+int main(int argc, char **argv)
+{
+  seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+  printf("# seed %" PRIu64 "\n", seed);
+  (void)fflush(stdout);
+  static sqlite3_mem_methods memory;
+  if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory) != SQLITE_OK) {
+    return 1;
+  }
+  memory = sqlite_memory;
+  memory.xMalloc = sqlite_malloc_or_not;
+  memory.xRealloc = sqlite_realloc_or_not;
+  if (sqlite3_config(SQLITE_CONFIG_MALLOC, &memory) != SQLITE_OK) {
+    return 1;
+  }
+  fault_vfs_install();
+  Suite *suite = suite_create("fault_store");
+  TCase *tcase = tcase_create("fault_store");
+  tcase_set_timeout(tcase, 120);
+  tcase_add_checked_fixture(tcase, setup, teardown);
+  tcase_add_loop_test(tcase, every_change_of_a_file_fails_once, 0, 8);
+  tcase_add_test(tcase, every_allocation_fails_once);
+  tcase_add_loop_test(tcase, a_size_limit_is_a_full_disk, 0, 2);
+  tcase_add_loop_test(tcase, killed_at_any_moment, 0, 2);
+  tcase_add_loop_test(tcase, several_processes_write_at_once, 0, 2);
+  suite_add_tcase(suite, tcase);
+  SRunner *runner = srunner_create(suite);
+  srunner_set_tap(runner, "-");
+  srunner_run_all(runner, CK_SILENT);
+  int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? 0 : 1;
+}
