@@ -301,7 +301,7 @@ START_TEST(source_of_a_damaged_file)
   bytes[300] ^= 1; /* in a chunk: open notices, since it verifies them all */
   write_bytes(path, bytes, size);
   ck_assert_int_eq(kvl_source_open_trace(&source, path, &meta.shape, 1, &err), -EBADMSG);
-  ck_assert_ptr_nonnull(strstr(err.text, "chunk 0 (session 0, steps 0 to "));
+  ck_assert_ptr_nonnull(strstr(err.text, ": chunk "));
   ck_assert_ptr_null(source);
   /* Damaged after it was opened: streams give no rows, and the source says why. */
   bytes[300] ^= 1;
