@@ -1,0 +1,145 @@
+/* Completions: of steps, copies, prefills and transfers; and the time line that is sampled from the steps. */
+#include "sim/engine_state.h"
+
+#include <errno.h>
+#include <string.h>
+
+int kvl_engine_flush_samples(struct engine *e)
+{
+  int rc = 0;
+  for (uint32_t i = 0; rc == 0 && e->config->store != NULL && i < e->sample_count; i++) {
+    rc = kvl_store_add_sample(e->config->store, &e->sample[i], e->err);
+  }
+  return rc;
+}
+
+/* The time line keeps at most SAMPLES_MAX steps: when full, every other one goes and the stride doubles. */
+static void sample_step(struct engine *e, uint32_t gpu, const struct kvl_step_result *step)
+{
+  if (e->sample == NULL || e->sample_skip-- != 0) {
+    return;
+  }
+  if (e->sample_count == SAMPLES_MAX) {
+    for (uint32_t i = 0; i < SAMPLES_MAX / 2; i++) {
+      e->sample[i] = e->sample[2 * i];
+    }
+    e->sample_count = SAMPLES_MAX / 2;
+    e->sample_stride *= 2;
+  }
+  e->sample_skip = e->sample_stride - 1;
+  const struct decode_gpu *g = &e->gpu[gpu];
+  struct kvl_resid_usage u;
+  kvl_resid_usage(g->resid, &u);
+  uint64_t held = 0, pages = 0;
+  for (uint32_t i = 0; i < g->batch_count; i++) {
+    const struct request *q = &e->request[g->batch[i]];
+    held += kvl_engine_adaptive(e) ? kvl_resid_held(g->resid, q->slot) : 0;
+    pages += q->tokens / e->s->policy.page_tokens;
+  }
+  struct kvl_step_sample *s = &e->sample[e->sample_count++];
+  *s = (struct kvl_step_sample){
+    .time_ns = step->end_ns,
+    .step_ns = step->end_ns - step->step_begin_ns,
+    .gpu = gpu,
+    .batch = g->batch_count,
+    .waiting = e->waiting_total,
+    .frames_free = u.free,
+    .frames_reserved = u.reserved,
+    .frames_lent = u.lent,
+    .frames_retiring = u.retiring,
+    .resident_share = e->s->mode == KVL_MODE_RESIDENT ? 1.0 : pages == 0 ? 0.0 : (double)held / (double)pages,
+  };
+  memcpy(s->lanes, step->lanes, sizeof s->lanes);
+  memcpy(s->stall_ns, step->stall_ns, sizeof s->stall_ns);
+}
+
+int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
+{
+  struct decode_gpu *g = &e->gpu[c->gpu];
+  const struct kvl_step_result *step = c->step;
+  g->in_step = false;
+  g->period_ns = step->end_ns - step->submit_ns;
+  kvl_resid_step_done(g->resid, c->tag);
+  kvl_tally_step(&e->tally, g->batch_count, step);
+  sample_step(e, c->gpu, step);
+  if (step->violations != 0) {
+    return kvl_err_set(e->err, -EPROTO, "step %llu of decode GPU %u selected %llu rows that its queries may not see", (unsigned long long)c->tag,
+                       c->gpu, (unsigned long long)step->violations);
+  }
+  if (e->s->mode == KVL_MODE_RESIDENT) {
+    g->written_back = g->step;
+  } else if (g->batch_count != 0) {
+    struct kvl_plane_copy wb = {.gpu = c->gpu, .kind = KVL_COPY_WRITE_BACK, .bytes = g->batch_count * e->write_back_bytes_per_token,
+                                .tag = WRITE_BACK_TAG | g->step};
+    int rc = e->plane->ops->copy(e->plane, &wb, e->err);
+    if (rc != 0) {
+      return rc;
+    }
+  } else {
+    g->written_back = g->step;
+  }
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < g->batch_count; i++) {
+    uint32_t r = g->batch[i];
+    struct request *q = &e->request[r];
+    q->tokens++;
+    if (q->produced++ == 0) {
+      q->record.first_token_ns = step->end_ns;
+    }
+    if (q->produced < q->record.output_tokens) {
+      g->batch[kept++] = r;
+      continue;
+    }
+    q->record.last_token_ns = step->end_ns;
+    kvl_engine_release(e, r);
+    int rc = kvl_engine_finish(e, r);
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  g->batch_count = kept;
+  return 0;
+}
+
+int kvl_engine_copy_done(struct engine *e, const struct kvl_completion *c)
+{
+  struct decode_gpu *g = &e->gpu[c->gpu];
+  if ((c->tag & WRITE_BACK_TAG) != 0) {
+    g->written_back = c->tag & ~WRITE_BACK_TAG;
+    return 0;
+  }
+  struct page_copy *copy = &e->copy[c->tag];
+  for (uint32_t i = 0; i < copy->count; i++) {
+    kvl_resid_copy_done(g->resid, &copy->moves[i]);
+  }
+  copy->used = false;
+  if (copy->request != NONE) {
+    kvl_engine_join(e, g, copy->request);
+  }
+  return 0;
+}
+
+int kvl_engine_event_due(struct engine *e, const struct kvl_event *event)
+{
+  struct request *q = &e->request[event->request];
+  if (event->kind == KVL_EVENT_TRANSFER_DONE) {
+    q->state = READY;
+    kvl_engine_push(e, &e->gpu[q->record.gpu].ready, event->request);
+    return 0;
+  }
+  e->prefill[q->prefill_route].busy--;
+  q->record.prefill_end_ns = kvl_engine_now(e);
+  if (q->record.output_tokens == 0) { /* nothing to decode: over with its prefill */
+    q->record.admit_ns = q->record.first_token_ns = q->record.last_token_ns = kvl_engine_now(e);
+    uint32_t group = q->prefill_route;
+    int rc = kvl_engine_finish(e, event->request);
+    return rc != 0 ? rc : kvl_engine_start_prefills(e, group);
+  }
+  int rc = 0;
+  if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION) {
+    rc = kvl_engine_start_transfer(e, &e->gpu[q->record.gpu], event->request);
+  } else {
+    kvl_engine_wait_for_slot(e, event->request);
+  }
+  return rc != 0 ? rc : kvl_engine_start_prefills(e, q->prefill_route);
+}

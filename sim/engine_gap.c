@@ -1,0 +1,267 @@
+/* The gap between two steps of a decode GPU: completed pages, admissions, joining, growth and give-back, the next step. */
+#include "sim/engine_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Pages that the batch completed since the last gap and whose rows are on the host: kept on the GPU if a frame is free. */
+static int keep_completed_pages(struct engine *e, uint32_t gpu)
+{
+  struct decode_gpu *g = &e->gpu[gpu];
+  for (uint32_t i = 0; i < g->batch_count; i++) {
+    struct request *q = &e->request[g->batch[i]];
+    uint64_t behind = g->step - g->written_back, own = g->step - q->joined_step + 1;
+    uint32_t tokens = q->tokens - (uint32_t)(behind < own ? behind : own);
+    if (tokens / e->s->policy.page_tokens == q->pages_complete) {
+      continue;
+    }
+    q->pages_complete = tokens / e->s->policy.page_tokens;
+    int rc = kvl_resid_host_complete(g->resid, q->slot, tokens, &g->plan);
+    for (uint32_t m = 0; rc == 0 && m < g->plan.count; m++) {
+      rc = e->plane->ops->keep(e->plane, gpu, &g->plan.moves[m], e->err);
+      kvl_resid_copy_done(g->resid, &g->plan.moves[m]);
+    }
+    g->plan.count = 0;
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+/* Frames to leave alone when pages are given away: what the batch will grow by, what the next in line needs, and a fair share for those whose
+ * population is still to come (I7: need is projected, so that nothing is lent that would be called back at once). */
+static uint32_t frames_spoken_for(const struct engine *e, uint32_t gpu, bool for_population)
+{
+  const struct decode_gpu *g = &e->gpu[gpu];
+  const struct queue *waiting = kvl_engine_waiting_of(e, gpu);
+  uint64_t keep = kvl_engine_growth_frames(e, g);
+  if (waiting->count != 0 && g->sessions < e->sessions_max) {
+    struct kvl_demand demand;
+    uint64_t host_bytes;
+    kvl_engine_demand_of(e, &e->request[waiting->first], &demand, &host_bytes);
+    keep += demand.fixed_frames;
+  }
+  if (!for_population && g->joining != 0) {
+    struct kvl_resid_usage u;
+    kvl_resid_usage(g->resid, &u);
+    keep += (uint64_t)(u.frames - u.reserved) / (g->sessions == 0 ? 1 : g->sessions) * g->joining;
+  }
+  return keep < UINT32_MAX ? (uint32_t)keep : UINT32_MAX;
+}
+
+static int add_serial(struct engine *e, struct decode_gpu *g, const struct kvl_move *moves, uint32_t count)
+{
+  if (g->serial_count + count > g->serial_capacity) {
+    uint32_t capacity = 2 * (g->serial_count + count);
+    struct kvl_move *grown = realloc(g->serial, capacity * sizeof *grown);
+    if (grown == NULL) {
+      return kvl_err_set(e->err, -ENOMEM, "no memory for %u page moves", capacity);
+    }
+    g->serial = grown;
+    g->serial_capacity = capacity;
+  }
+  memcpy(g->serial + g->serial_count, moves, count * sizeof *moves);
+  g->serial_count += count;
+  return 0;
+}
+
+void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r)
+{
+  struct request *q = &e->request[r];
+  q->state = DECODING;
+  q->joined_step = g->step + 1;
+  g->batch[g->batch_count++] = r;
+  g->joining--;
+  g->joined_now++;
+}
+
+/* One transferred request: population by the configured way of copying (M8). */
+static int begin_population(struct engine *e, uint32_t gpu, uint32_t r)
+{
+  struct decode_gpu *g = &e->gpu[gpu];
+  struct request *q = &e->request[r];
+  q->pages_complete = q->tokens / e->s->policy.page_tokens;
+  if (e->s->mode == KVL_MODE_RESIDENT) {
+    kvl_engine_join(e, g, r);
+    return 0;
+  }
+  int rc = kvl_resid_populate(g->resid, q->slot, frames_spoken_for(e, gpu, true), &g->plan);
+  if (rc != 0) {
+    return kvl_err_set(e->err, rc, "population of request %llu failed", (unsigned long long)q->record.id);
+  }
+  uint32_t count = g->plan.count;
+  g->plan.count = 0;
+  if (count == 0 || e->s->policy.admission_copy == KVL_COPY_SERIAL) {
+    rc = add_serial(e, g, g->plan.moves, count);
+    for (uint32_t i = 0; i < count; i++) { /* done before the step that first reads them */
+      kvl_resid_copy_done(g->resid, &g->plan.moves[i]);
+    }
+    kvl_engine_join(e, g, r);
+    return rc;
+  }
+  uint32_t copy;
+  rc = kvl_engine_new_page_copy(e, g->plan.moves, count, r, &copy);
+  if (rc != 0) {
+    return rc;
+  }
+  q->state = POPULATING;
+  if (e->s->policy.admission_copy == KVL_COPY_BOUNDED) {
+    g->bounded = copy;
+    return 0;
+  }
+  struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = count * e->page_bytes, .tag = copy,
+                              .moves = e->copy[copy].moves, .move_count = count};
+  return e->plane->ops->copy(e->plane, &pc, e->err);
+}
+
+/* The next piece of a bounded population; the request joins after the last. */
+static int continue_bounded(struct engine *e, struct decode_gpu *g)
+{
+  struct page_copy *c = &e->copy[g->bounded];
+  uint64_t pages = e->s->policy.admission_chunk_bytes / e->page_bytes;
+  pages = pages == 0 ? 1 : pages;
+  uint32_t piece = c->count - c->done < pages ? c->count - c->done : (uint32_t)pages;
+  int rc = add_serial(e, g, c->moves + c->done, piece);
+  for (uint32_t i = 0; i < piece; i++) {
+    kvl_resid_copy_done(g->resid, &c->moves[c->done + i]);
+  }
+  c->done += piece;
+  if (c->done == c->count) {
+    c->used = false;
+    g->bounded = NONE;
+    if (c->request != NONE) {
+      kvl_engine_join(e, g, c->request);
+    }
+  }
+  return rc;
+}
+
+static int join_ready(struct engine *e, uint32_t gpu)
+{
+  struct decode_gpu *g = &e->gpu[gpu];
+  int rc = 0;
+  if (g->bounded != NONE) {
+    rc = continue_bounded(e, g);
+  }
+  while (rc == 0 && g->ready.count != 0 && g->bounded == NONE) {
+    rc = begin_population(e, gpu, kvl_engine_pop(e, &g->ready));
+    if (rc == 0 && g->bounded != NONE) {
+      rc = continue_bounded(e, g);
+    }
+  }
+  return rc;
+}
+
+static int give_back(struct engine *e, uint32_t gpu)
+{
+  struct decode_gpu *g = &e->gpu[gpu];
+  uint32_t growth = kvl_engine_growth_frames(e, g);
+  int rc = kvl_resid_make_room(g->resid, growth, &g->plan);
+  kvl_engine_account_plan(g);
+  rc = rc != 0 ? rc : kvl_resid_give_back(g->resid, frames_spoken_for(e, gpu, false), &g->plan);
+  if (rc != 0) {
+    return kvl_err_set(e->err, rc, "give-back failed");
+  }
+  uint32_t count = g->plan.count, copy;
+  g->plan.count = 0;
+  if (count == 0) {
+    return 0;
+  }
+  rc = kvl_engine_new_page_copy(e, g->plan.moves, count, NONE, &copy);
+  if (rc != 0) {
+    return rc;
+  }
+  struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = count * e->page_bytes, .tag = copy,
+                              .moves = e->copy[copy].moves, .move_count = count};
+  return e->plane->ops->copy(e->plane, &pc, e->err);
+}
+
+static int record_moves(struct engine *e, uint32_t gpu)
+{
+  struct decode_gpu *g = &e->gpu[gpu];
+  if (e->config->store == NULL || (g->serial_count == 0 && g->revoked_now == 0)) {
+    return 0;
+  }
+  struct kvl_resid_usage u;
+  kvl_resid_usage(g->resid, &u);
+  struct kvl_move_record record = {
+    .time_ns = kvl_engine_now(e),
+    .gpu = gpu,
+    .revoked = (uint32_t)(u.pages_revoked - g->reported.pages_revoked),
+    .populated = g->serial_count,
+    .given_back = (uint32_t)(u.pages_given_back - g->reported.pages_given_back),
+    .bytes = g->serial_count * e->page_bytes,
+  };
+  g->reported = u;
+  return kvl_store_add_move(e->config->store, &record, e->err);
+}
+
+static int begin_step(struct engine *e, uint32_t gpu)
+{
+  struct decode_gpu *g = &e->gpu[gpu];
+  if (g->batch_count == 0 && g->serial_count == 0) {
+    return 0;
+  }
+  /* A tail row's place is reused only after its host copy is complete: hold the step back while the tail could run over. */
+  if (e->s->mode != KVL_MODE_RESIDENT && g->step - g->written_back + e->s->policy.page_tokens >= e->s->policy.tail_tokens) {
+    return 0;
+  }
+  int rc = record_moves(e, gpu);
+  if (rc != 0) {
+    return rc;
+  }
+  for (uint32_t i = 0; i < g->batch_count; i++) {
+    const struct request *q = &e->request[g->batch[i]];
+    struct kvl_step_item *item = &g->items[i];
+    *item = (struct kvl_step_item){.slot = q->slot, .tokens = q->tokens};
+    if (kvl_engine_adaptive(e)) {
+      int whole;
+      item->page_map = kvl_resid_page_map(g->resid, q->slot, &item->pages, &whole);
+      item->whole = whole != 0;
+    }
+  }
+  struct kvl_plane_step step = {
+    .gpu = gpu,
+    .number = ++g->step,
+    .admissions = g->joined_now,
+    .revoked_pages = g->revoked_now,
+    .serial = g->serial,
+    .serial_count = g->serial_count,
+    .items = g->items,
+    .count = g->batch_count,
+  };
+  kvl_resid_step_begun(g->resid, g->step);
+  rc = e->plane->ops->step(e->plane, &step, e->err);
+  g->in_step = true;
+  g->joined_now = g->revoked_now = g->serial_count = 0;
+  return rc;
+}
+
+/* Everything that happens between two steps, in this order: completed pages, admissions, joining, growth and give-back, the next step. */
+static int gap(struct engine *e, uint32_t gpu)
+{
+  int rc = kvl_engine_adaptive(e) ? keep_completed_pages(e, gpu) : 0;
+  rc = rc != 0 ? rc : kvl_engine_admit_waiting(e, gpu);
+  rc = rc != 0 ? rc : join_ready(e, gpu);
+  rc = rc != 0 || !kvl_engine_adaptive(e) ? rc : give_back(e, gpu);
+  return rc != 0 ? rc : begin_step(e, gpu);
+}
+
+static bool has_gap_work(const struct engine *e, uint32_t gpu)
+{
+  const struct decode_gpu *g = &e->gpu[gpu];
+  return !g->in_step && (g->batch_count != 0 || g->ready.count != 0 || g->bounded != NONE || (kvl_engine_waiting_of(e, gpu)->count != 0 && !g->full));
+}
+
+int kvl_engine_run_gaps(struct engine *e)
+{
+  int rc = 0;
+  for (uint32_t i = 0; rc == 0 && i < e->s->node.decode_gpus; i++) {
+    if (has_gap_work(e, i)) {
+      rc = gap(e, i);
+    }
+  }
+  return rc;
+}

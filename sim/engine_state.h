@@ -1,0 +1,135 @@
+/* The engine's inside: its state, and what its files call of one another. Nobody else includes this.
+ *
+ * engine.c          opening, the loop, checks, the summary
+ * engine_request.c  requests and their queues, arrival, prefill, the end of a request
+ * engine_admit.c    who gets a decode slot; release
+ * engine_gap.c      what happens between two steps of a GPU
+ * engine_done.c     what happens when a step, a copy or a planned event is over */
+#ifndef KVL_SIM_ENGINE_STATE_H
+#define KVL_SIM_ENGINE_STATE_H
+
+#include "backend/base/rng.h"
+#include "sim/engine.h"
+#include "sim/events.h"
+
+#define NONE UINT32_MAX                          /* no request, GPU or copy */
+#define WRITE_BACK_TAG ((uint64_t)1 << 63)      /* tags of write-backs carry the step's number, others index page_copy */
+enum { SAMPLES_MAX = 2048 };
+
+enum request_state { IN_PREFILL, WAITING, IN_TRANSFER, READY, POPULATING, DECODING };
+
+struct request {
+  struct kvl_request_record record;
+  enum request_state state;
+  uint32_t chain;
+  uint32_t next;             /* in whichever queue it is */
+  uint32_t max_tokens;
+  uint32_t prefill_route, decode_route; /* index of the queue it waits in */
+  kvl_request slot;
+  uint32_t tokens, produced; /* committed tokens; output tokens so far */
+  uint32_t pages_complete;   /* whole pages the policy knows to be on the host */
+  uint64_t joined_step;
+  uint64_t host_bytes;
+};
+
+struct queue {
+  uint32_t first, last, count;
+};
+
+/* Pages on their way beside the steps, or population in bounded pieces. */
+struct page_copy {
+  struct kvl_move *moves;
+  uint32_t count, capacity;
+  uint32_t request; /* whose population it is; NONE: give-back */
+  uint32_t done;    /* bounded: pages copied so far */
+  bool used;
+};
+
+struct decode_gpu {
+  struct kvl_resid *resid;
+  void *resid_memory;
+  struct kvl_plan plan;
+  struct kvl_move *serial;       /* population to finish before the next step */
+  uint32_t serial_count, serial_capacity;
+  struct kvl_step_item *items;
+  uint32_t *batch;               /* requests that decode, in order of joining */
+  uint32_t batch_count;
+  struct queue ready;            /* transferred, join at the next gap */
+  uint32_t bounded;              /* page_copy of the population under way in pieces; NONE */
+  uint32_t sessions;             /* admitted and not ended */
+  uint32_t joining;              /* of those, not yet decoding */
+  uint32_t joined_now, revoked_now;
+  uint64_t step, written_back;   /* numbers of the last step begun and of the last whose rows are on the host */
+  bool in_step;
+  bool full;                     /* the head of the waiting queue did not fit at the last try */
+  uint64_t ingress_free_ns;      /* the link from the prefill node */
+  uint64_t period_ns;            /* of the last step, its gap included */
+  struct kvl_resid_usage reported; /* page moves that were in the store already */
+};
+
+/* Prefill GPUs that share a queue: all of them, or one each when requests are routed as they come. */
+struct prefill_group {
+  struct queue queue;
+  uint32_t gpus, busy;
+};
+
+struct engine {
+  const struct kvl_engine_config *config;
+  const struct kvl_scenario *s;
+  struct kvl_plane *plane;
+  struct kvl_events events;
+  struct request *request;
+  uint32_t request_capacity, request_free; /* free list through next */
+  uint32_t active;
+  struct prefill_group *prefill;
+  struct queue *waiting;           /* for a decode slot: one queue for all, or one a GPU */
+  uint32_t waiting_total;
+  bool routed;                     /* a queue for each GPU */
+  struct kvl_rng route;
+  struct decode_gpu *gpu;
+  struct page_copy *copy;
+  uint32_t copy_capacity;
+  struct kvl_prefix_store *prefix;
+  uint64_t host_used;
+  uint64_t page_bytes, write_back_bytes_per_token;
+  uint32_t sessions_max;           /* of one decode GPU */
+  uint64_t next_id;
+  struct kvl_tally tally;
+  struct kvl_step_sample *sample;  /* thinned: every sample_stride-th step */
+  uint32_t sample_count;
+  uint64_t sample_stride, sample_skip;
+  struct kvl_err *err;
+};
+
+/* engine_request.c */
+void kvl_engine_push(struct engine *e, struct queue *q, uint32_t r);
+uint32_t kvl_engine_pop(struct engine *e, struct queue *q);
+uint64_t kvl_engine_now(const struct engine *e);
+bool kvl_engine_adaptive(const struct engine *e);
+int kvl_engine_new_page_copy(struct engine *e, const struct kvl_move *moves, uint32_t count, uint32_t request, uint32_t *out);
+int kvl_engine_start_prefills(struct engine *e, uint32_t group);
+int kvl_engine_enter_prefill(struct engine *e, uint32_t r);
+void kvl_engine_wait_for_slot(struct engine *e, uint32_t r);
+struct queue *kvl_engine_waiting_of(const struct engine *e, uint32_t gpu);
+int kvl_engine_submit(struct engine *e, const struct kvl_request_spec *spec);
+int kvl_engine_finish(struct engine *e, uint32_t r);
+
+/* engine_admit.c */
+void kvl_engine_demand_of(const struct engine *e, const struct request *q, struct kvl_demand *demand, uint64_t *host_bytes);
+uint32_t kvl_engine_growth_frames(const struct engine *e, const struct decode_gpu *g);
+void kvl_engine_account_plan(struct decode_gpu *g);
+int kvl_engine_start_transfer(struct engine *e, struct decode_gpu *g, uint32_t r);
+int kvl_engine_admit_waiting(struct engine *e, uint32_t gpu);
+void kvl_engine_release(struct engine *e, uint32_t r);
+
+/* engine_gap.c */
+void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r);
+int kvl_engine_run_gaps(struct engine *e);
+
+/* engine_done.c */
+int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c);
+int kvl_engine_copy_done(struct engine *e, const struct kvl_completion *c);
+int kvl_engine_event_due(struct engine *e, const struct kvl_event *event);
+int kvl_engine_flush_samples(struct engine *e);
+
+#endif
