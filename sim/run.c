@@ -144,6 +144,9 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
       .progress_context = o->progress_context,
     };
     rc = kvl_engine_run(&ec, &result->engine, err);
+    if (rc == 0 && source != NULL) { /* a trace file that could not be read to its end makes the numbers void */
+      rc = kvl_source_status(source, err);
+    }
     struct kvl_summary *sum = &result->engine.summary;
     sum->seed = s->seed;
     sum->wall_s = (double)(wall_ns() - started) / 1e9;
