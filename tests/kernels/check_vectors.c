@@ -1,5 +1,7 @@
-/* check_vectors FILE...: replays vectors (one JSON object a line: {"config", "ops", "expect"}) through the C reference and names the first
- * difference. Frames, lending and revocation are a small world of this file's own. Exit 0: all equal; 1: a difference or an unreadable file.
+/* check_vectors [--plane=ref|cuda] FILE...: replays vectors (one JSON object a line: {"config", "ops", "expect"}) through the C reference and names the first
+ * difference. Frames, lending and revocation are a small world of this file's own. Exit 0: all equal; 1: a difference or an unreadable file; 77:
+ * --plane=cuda without a GPU. With --plane=cuda every variant of the kernels runs each operation too; results are the GPU's, and after each
+ * operation all its state is compared with the reference's.
  *
  * Compared: addresses, fetch lists, counters, stamps, hot rows, bank, pages, tail places, copies and dropped rows of announcements. */
 #include <cjson/cJSON.h>
@@ -9,13 +11,15 @@
 #include <string.h>
 
 #include "kernels/resolve_ref.h"
+#include "tests/kernels/vectors_gpu.h"
 
 enum { LANES = 1 << 16, TAIL = 4096, SCRATCH = 1024, REQUESTS = 4096, QUERIES = 64 };
 
 struct request {
   long id;
   void *memory;
-  struct kvl_cache *cache; /* NULL: ended */
+  struct kvl_cache *cache;
+  struct vectors_gpu *gpu; /* NULL: the reference alone */
   kvl_frame *pages;
   uint32_t page_count, held;
 };
@@ -23,6 +27,7 @@ struct request {
 struct world {
   struct kvl_cache_geometry g;
   struct kvl_cache_bases b;
+  bool cuda;
   uint32_t frames;
   unsigned char *frame_free;
   struct request requests[REQUESTS]; /* in order of id: ids are admitted in any order, so sorted on insertion */
@@ -150,10 +155,18 @@ static cJSON *op_admit(struct world *w, const cJSON *op)
     w->requests[at] = w->requests[at - 1];
   }
   struct request *r = &w->requests[at];
-  *r = (struct request){.id = id, .memory = aligned(kvl_cache_bytes(&w->g))};
-  r->cache = kvl_cache_init(r->memory, &w->g, &w->b, 0);
+  *r = (struct request){.id = id};
   r->page_count = ((uint32_t)rows + TAIL + SCRATCH) >> w->g.page_shift;
-  r->pages = must(malloc((r->page_count + 1) * sizeof r->pages[0]));
+  if (w->cuda) {
+    const char *bad = vectors_gpu_admit(&w->g, (uint32_t)rows + TAIL + SCRATCH, r->page_count, &r->gpu, &r->cache, &r->pages);
+    if (bad != NULL) {
+      return fail(bad);
+    }
+  } else {
+    r->memory = aligned(kvl_cache_bytes(&w->g));
+    r->cache = kvl_cache_init(r->memory, &w->g, &w->b, 0);
+    r->pages = must(malloc((r->page_count + 1) * sizeof r->pages[0]));
+  }
   for (uint32_t p = 0; p < r->page_count; p++) {
     r->pages[p] = KVL_NONE;
   }
@@ -163,8 +176,12 @@ static cJSON *op_admit(struct world *w, const cJSON *op)
 
 static void drop_request(struct world *w, struct request *r)
 {
-  free(r->memory);
-  free(r->pages);
+  if (r->gpu != NULL) { /* the cache and its page map are its own */
+    vectors_gpu_end(r->gpu);
+  } else {
+    free(r->memory);
+    free(r->pages);
+  }
   size_t at = (size_t)(r - w->requests);
   memmove(r, r + 1, (w->request_count - at - 1) * sizeof *r);
   w->request_count--;
@@ -310,7 +327,12 @@ static cJSON *op_resolve(struct world *w, const cJSON *op, struct request *r)
   if (!read_queries(w, cJSON_GetObjectItemCaseSensitive(op, "queries"), false)) {
     return fail("bad queries");
   }
-  if (kvl_resolve_ref(r->cache, w->ws, false, w->queries, w->query_count, w->addresses, w->fetches, &fetched, &counts) != 0) {
+  if (r->gpu != NULL) {
+    const char *bad = vectors_gpu_resolve(r->gpu, w->queries, w->query_count, w->addresses, w->fetches, &fetched, &counts);
+    if (bad != NULL) {
+      return fail(bad);
+    }
+  } else if (kvl_resolve_ref(r->cache, w->ws, false, w->queries, w->query_count, w->addresses, w->fetches, &fetched, &counts) != 0) {
     return fail("resolve refused");
   }
   cJSON *result = must(cJSON_CreateObject());
@@ -346,13 +368,25 @@ static cJSON *op_announce(struct world *w, const cJSON *op, struct request *r)
   if (!read_queries(w, cJSON_GetObjectItemCaseSensitive(op, "pools"), true)) {
     return fail("bad pools");
   }
-  if (kvl_announce_ref(r->cache, w->ws, w->queries, w->query_count, w->fetches, &copies, w->dropped, &drops) != 0) {
+  if (r->gpu != NULL) {
+    const char *bad = vectors_gpu_announce(r->gpu, w->queries, w->query_count, w->fetches, &copies, w->dropped, &drops);
+    if (bad != NULL) {
+      return fail(bad);
+    }
+  } else if (kvl_announce_ref(r->cache, w->ws, w->queries, w->query_count, w->fetches, &copies, w->dropped, &drops) != 0) {
     return fail("announce refused");
   }
   cJSON *result = must(cJSON_CreateObject());
   cJSON *list = must(cJSON_AddArrayToObject(result, "copies"));
   for (uint32_t i = 0; i < copies; i++) {
-    add_numbers(list, w->fetches[i].row, w->fetches[i].to - w->b.bank);
+    kvl_slot slot;
+    kvl_slot in_frame;
+    bool overflow;
+    if (kvl_addr_decode(r->cache, w->fetches[i].to, &slot, &in_frame, &overflow) != KVL_TIER_BANK) {
+      cJSON_Delete(result);
+      return fail("a copy does not go to the bank");
+    }
+    add_numbers(list, w->fetches[i].row, slot);
   }
   list = must(cJSON_AddArrayToObject(result, "dropped"));
   for (uint32_t i = 0; i < drops; i++) {
@@ -442,8 +476,13 @@ static cJSON *do_op(struct world *w, const cJSON *op)
     return op_state(w, r);
   }
   if (strcmp(k, "end_group") == 0) {
-    kvl_end_group_ref(r->cache);
-    return cJSON_CreateObject();
+    const char *bad = NULL;
+    if (r->gpu != NULL) {
+      bad = vectors_gpu_end_group(r->gpu);
+    } else {
+      kvl_end_group_ref(r->cache);
+    }
+    return bad == NULL ? cJSON_CreateObject() : fail(bad);
   }
   if (strcmp(k, "end") == 0) {
     return op_end(w, r);
@@ -595,16 +634,24 @@ static int check_file(struct world *w, const char *file, unsigned long *vectors)
 
 int main(int argc, char **argv)
 {
-  if (argc < 2) {
-    fprintf(stderr, "usage: check_vectors FILE...\n");
+  bool cuda = argc > 1 && strcmp(argv[1], "--plane=cuda") == 0;
+  int first = cuda || (argc > 1 && strcmp(argv[1], "--plane=ref") == 0) ? 2 : 1;
+  if (argc <= first || strncmp(argv[first], "--", 2) == 0) {
+    fprintf(stderr, "usage: check_vectors [--plane=ref|cuda] FILE...\n");
     return 2;
   }
+  const char *absent = cuda ? vectors_gpu_absent() : NULL;
+  if (absent != NULL) {
+    fprintf(stderr, "check_vectors: skipped: %s\n", absent);
+    return 77;
+  }
   struct world *w = must(calloc(1, sizeof *w));
+  w->cuda = cuda;
   w->ws_memory = aligned(kvl_resolve_ws_bytes(LANES));
   w->ws = kvl_resolve_ws_init(w->ws_memory, LANES);
   unsigned long vectors = 0;
   int failed = 0;
-  for (int i = 1; i < argc && !failed; i++) {
+  for (int i = first; i < argc && !failed; i++) {
     failed = check_file(w, argv[i], &vectors);
   }
   if (!failed && vectors == 0) {

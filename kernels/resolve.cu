@@ -1,0 +1,687 @@
+// Fused resolve on the GPU: look-up, dedup, victims, fetch and final addresses in one launch. Rules: resolve.h; arguments: resolve_batch.h.
+//
+// One request is worked on by a cluster of 1 to 8 blocks (1 below sm_90), so that one request alone uses eight multiprocessors and a full batch
+// fills the chip. A cluster's blocks run together by definition and meet at hardware barriers: no spinning, no assumption about scheduling.
+//
+//   look up   Every block takes a slice of the lanes. Page map and dense map are read at once (independent loads); a hit stamps its slot. A miss
+//             claims its row with atomicMax(place_of_row[row], -1 - lane): whatever the order, the first lane of the request wins. Claims are negative,
+//             so a concurrent look-up of that row still sees "not here": look-ups read the state before the transaction.
+//   barrier   The blocks tell each other how many lanes missed. None: done, as cheap as a bare look-up.
+//   dedup     A block reads back its claims: lanes that won are the distinct misses. Their host reads start at once, into registers ...
+//   victims   ... while block 0 picks the oldest slots, in order (below).
+//   barrier
+//   place     The rank of a winning lane among all (a prefix sum over bit words) is its place in order of first appearance: the rank-th victim, or
+//             overflow. Addresses, maps, stamps are written, the rows already in registers stored, the rest copied.
+//
+// Victims, exact: a counting sort of stamps in a window of BINS values from the oldest; within a stamp slots ascend, because each warp walks a
+// contiguous range of slots and a prefix over (stamp, warp) says where its share begins. Windows repeat until enough victims are found.
+//
+// Determinism: no result depends on the order in which atomics or blocks run.
+#include <cuda_runtime.h>
+
+#include <cerrno>
+
+#include "kernels/resolve_batch.h"
+
+namespace {
+
+constexpr int BINS = 1024;        // distinct stamps a window sorts at once
+constexpr int DENSE = 128;        // of those, non-empty ones placed at once
+constexpr int KEYS = 4096;        // hot slots whose stamps fit shared memory; more are read again from L2
+constexpr int OWN = 1024;         // misses of a block whose list fits shared memory
+constexpr int WORDS = KVL_LANES_MAX / 32;
+constexpr uint32_t NEVER = UINT32_MAX; // key of a slot that may not be a victim
+constexpr int CLUSTER_MAX = 8;
+
+template <int NT> struct victim_memory {
+  uint32_t key[KEYS];
+  uint32_t hist[BINS];          // slots by stamp, then where that stamp's victims begin
+  uint16_t dense[BINS];         // number of a stamp among the non-empty ones
+  uint32_t start[DENSE];
+  uint32_t count[NT / 32][DENSE];
+};
+
+struct rank_memory {
+  uint32_t first[WORDS];
+  uint32_t prefix[WORDS];
+};
+
+template <int NT> struct block_memory {
+  union {
+    victim_memory<NT> victim;
+    rank_memory rank;
+  };
+  kvl_resolve_entry entry;
+  uint32_t missed[WORDS];       // lanes of this block that missed
+  uint32_t own_lane[OWN], own_row[OWN];
+  uint32_t scan[NT / 32 + 1];
+  uint32_t misses_of[CLUSTER_MAX];
+  uint32_t tier[KVL_TIERS + 2]; // counters, violations, nothing to count
+  uint32_t own, misses, window_next;
+};
+
+struct cluster_barrier { // hardware barrier of the cluster; a block alone needs only its own
+  uint32_t blocks;
+  __device__ void arrive() const
+  {
+#if __CUDA_ARCH__ >= 900
+    if (blocks > 1) {
+      asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    }
+#endif
+  }
+  __device__ void wait() const
+  {
+#if __CUDA_ARCH__ >= 900
+    if (blocks > 1) {
+      asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+      return;
+    }
+#endif
+    __syncthreads();
+  }
+};
+
+__device__ void store_in_block(uint32_t *shared, uint32_t block, uint32_t value) // to the same variable of another block of the cluster
+{
+#if __CUDA_ARCH__ >= 900
+  uint32_t local = (uint32_t)__cvta_generic_to_shared(shared);
+  uint32_t remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(block));
+  asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(remote), "r"(value) : "memory");
+#else
+  (void)block;
+  *shared = value;
+#endif
+}
+
+// Exclusive prefix sum over the block; *total is the sum. Two barriers.
+template <int NT> __device__ uint32_t block_scan(uint32_t value, uint32_t *scan, uint32_t *total)
+{
+  uint32_t lane = threadIdx.x & 31;
+  uint32_t warp = threadIdx.x >> 5;
+  uint32_t sum = value;
+  for (int d = 1; d < 32; d *= 2) {
+    uint32_t below = __shfl_up_sync(~0u, sum, d);
+    sum += lane >= (uint32_t)d ? below : 0;
+  }
+  __syncthreads();
+  if (lane == 31) {
+    scan[warp] = sum;
+  }
+  __syncthreads();
+  uint32_t base = 0;
+  uint32_t all = 0;
+  for (int w = 0; w < NT / 32; w++) {
+    uint32_t s = scan[w];
+    base += (uint32_t)w < warp ? s : 0;
+    all += s;
+  }
+  *total = all;
+  return base + sum - value;
+}
+
+template <int NT> __device__ uint32_t block_min(uint32_t value, uint32_t *scan)
+{
+  value = __reduce_min_sync(~0u, value);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) {
+    scan[threadIdx.x >> 5] = value;
+  }
+  __syncthreads();
+  for (int w = 0; w < NT / 32; w++) {
+    value = min(value, scan[w]);
+  }
+  return value;
+}
+
+// The `need` slots (fewer when there are not as many) with the smallest (stamp, slot) among those neither used in transaction `seq` nor pinned, in that
+// order, to `out`. Returns how many. Whole block.
+template <int NT>
+__device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
+                                 uint32_t *out)
+{
+  victim_memory<NT> &v = s.victim;
+  const uint32_t lane = threadIdx.x & 31;
+  const uint32_t warp = threadIdx.x >> 5;
+  const bool staged = hot_rows <= KEYS;
+  auto fresh_key = [&](uint32_t slot) {
+    uint32_t k = __ldcg(stamp + slot);
+    bool spared = k == seq || ((__ldcg(pinned + slot / 32) >> (slot & 31)) & 1u);
+    return spared ? NEVER : k;
+  };
+  auto key = [&](uint32_t slot) { return staged ? v.key[slot] : fresh_key(slot); };
+
+  uint32_t oldest = NEVER;
+  for (uint32_t slot = threadIdx.x; slot < hot_rows; slot += NT) {
+    uint32_t k = fresh_key(slot);
+    if (staged) {
+      v.key[slot] = k;
+    }
+    oldest = min(oldest, k);
+  }
+  oldest = block_min<NT>(oldest, s.scan);
+
+  uint32_t placed = 0;
+  while (placed < need && oldest != NEVER) {
+    for (uint32_t b = threadIdx.x; b < BINS; b += NT) {
+      v.hist[b] = 0;
+    }
+    __syncthreads();
+    uint32_t next = NEVER; // the oldest stamp beyond this window
+    for (uint32_t slot = threadIdx.x; slot < hot_rows; slot += NT) {
+      uint32_t k = key(slot);
+      if (k != NEVER && k >= oldest) {
+        if (k - oldest < BINS) {
+          atomicAdd(&v.hist[k - oldest], 1u);
+        } else {
+          next = min(next, k);
+        }
+      }
+    }
+    __syncthreads();
+    constexpr int EACH = (BINS + NT - 1) / NT;
+    uint32_t size[EACH];
+    uint32_t slots = 0;
+    for (int i = 0; i < EACH; i++) {
+      uint32_t b = threadIdx.x * EACH + i;
+      size[i] = b < BINS ? v.hist[b] : 0;
+      slots += size[i];
+    }
+    uint32_t window;
+    uint32_t start = block_scan<NT>(slots, s.scan, &window);
+    uint32_t wanted = 0; // stamps of mine that have a victim
+    for (uint32_t i = 0, at = start; i < EACH; at += size[i], i++) {
+      wanted += size[i] > 0 && placed + at < need;
+    }
+    uint32_t stamps;
+    uint32_t number = block_scan<NT>(wanted, s.scan, &stamps);
+    for (uint32_t i = 0; i < EACH; i++) {
+      uint32_t b = threadIdx.x * EACH + i;
+      if (b < BINS) {
+        bool use = size[i] > 0 && placed + start < need;
+        v.hist[b] = start;
+        v.dense[b] = use ? (uint16_t)number : (uint16_t)UINT16_MAX;
+        number += use;
+        start += size[i];
+      }
+    }
+    uint32_t span = (hot_rows + NT - 1) / NT * 32; // contiguous slots of a warp
+    uint32_t from = warp * span;
+    for (uint32_t low = 0; low < stamps; low += DENSE) {
+      for (uint32_t i = threadIdx.x; i < DENSE * (NT / 32); i += NT) {
+        v.count[i / DENSE][i % DENSE] = 0;
+      }
+      __syncthreads();
+      for (int pass = 0; pass < 2; pass++) { // count a warp's slots by stamp; then place them
+        for (uint32_t slot = from + lane; slot < from + span; slot += 32) {
+          uint32_t k = slot < hot_rows ? key(slot) : NEVER;
+          uint32_t d = NEVER;
+          if (k != NEVER && k >= oldest && k - oldest < BINS) {
+            d = (uint32_t)v.dense[k - oldest] - low;
+          }
+          bool candidate = d < DENSE;
+          uint32_t candidates = __ballot_sync(~0u, candidate);
+          if (candidate) {
+            uint32_t peers = __match_any_sync(candidates, d);
+            uint32_t before = __popc(peers & ((1u << lane) - 1));
+            if (pass == 0) {
+              if (before == 0) {
+                v.count[warp][d] += __popc(peers);
+              }
+            } else {
+              uint32_t at = placed + v.count[warp][d] + before;
+              if (at < need) {
+                out[at] = slot;
+              }
+              __syncwarp(candidates);
+              if (before == 0) {
+                v.count[warp][d] += __popc(peers);
+              }
+            }
+          }
+          __syncwarp();
+        }
+        if (pass == 0) {
+          for (uint32_t b = threadIdx.x; b < BINS; b += NT) { // where each of these stamps begins
+            uint32_t d = (uint32_t)v.dense[b] - low;
+            if (v.dense[b] != UINT16_MAX && d < DENSE) {
+              v.start[d] = v.hist[b];
+            }
+          }
+          __syncthreads();
+          if (threadIdx.x < DENSE && low + threadIdx.x < stamps) {
+            uint32_t at = v.start[threadIdx.x];
+            for (int w = 0; w < NT / 32; w++) {
+              uint32_t n = v.count[w][threadIdx.x];
+              v.count[w][threadIdx.x] = at;
+              at += n;
+            }
+          }
+          __syncthreads();
+        }
+      }
+      __syncthreads();
+    }
+    placed = min(need, placed + window);
+    oldest = block_min<NT>(next, s.scan);
+  }
+  __syncthreads();
+  return placed;
+}
+
+template <int NT, int LANES> // LANES lanes a thread at a time
+__device__ void look_up(block_memory<NT> &s, const kvl_resolve_batch &b, const kvl_resolve_entry &e, const kvl_cache_head &head, uint32_t word_from,
+                        uint32_t word_end, uint32_t lanes)
+{
+  const uint32_t lane_id = threadIdx.x & 31;
+  const uint32_t seq = head.seq + 1;
+  const uint32_t hot_rows = b.geometry.hot_rows;
+  const uint32_t shift = b.geometry.page_shift;
+  const kvl_row *rows = b.rows + (size_t)blockIdx.y * lanes;
+  const kvl_batch_query *queries = b.query + (size_t)blockIdx.y * b.queries_max;
+  kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
+  uint64_t tally = 0; // a byte a tier: a thread has at most 32768 / 256 lanes
+  uint32_t missed_lanes = 0;
+  for (uint32_t word = word_from + (threadIdx.x >> 5) * LANES; word < word_end; word += NT / 32 * LANES) {
+    uint32_t row[LANES], visible[LANES];
+    int32_t place[LANES];
+    kvl_frame frame[LANES];
+#pragma unroll
+    for (int i = 0; i < LANES; i++) {
+      uint32_t lane = (word + i) * 32 + lane_id;
+      row[i] = UINT32_MAX;
+      visible[i] = 0;
+      if (word + i < word_end && lane < lanes) {
+        uint32_t q = e.query_count > 1 ? lane / b.k : (lane >= b.k);
+        if (q < e.query_count) {
+          kvl_batch_query query = queries[q];
+          uint32_t top = head.committed + head.scratch;
+          visible[i] = min((uint32_t)max(query.boundary, 0), top);
+          if (lane - q * b.k < query.n) {
+            row[i] = (uint32_t)rows[lane];
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < LANES; i++) {
+      uint32_t page = row[i] >> shift;
+      bool history = row[i] < visible[i] && row[i] < head.tail_first;
+      frame[i] = history && page < e.pages ? __ldg(e.frame_of_page + page) : KVL_NONE;
+      place[i] = history && (!e.whole || frame[i] < 0) ? __ldcg(e.place_of_row + row[i]) : KVL_PLACE_EMPTY;
+    }
+#pragma unroll
+    for (int i = 0; i < LANES; i++) {
+      if (word + i >= word_end) { // the same for the whole warp
+        break;
+      }
+      uint32_t lane = (word + i) * 32 + lane_id;
+      kvl_addr addr = KVL_NONE;
+      uint32_t tier = KVL_TIERS + 1; // nothing to count
+      bool missed = false;
+      if (row[i] >= visible[i]) {
+        tier = row[i] == UINT32_MAX ? KVL_TIERS + 1 : KVL_TIERS;
+      } else if (row[i] >= head.committed) {
+        tier = KVL_TIER_SCRATCH;
+        addr = e.bases.scratch + (kvl_addr)(row[i] - head.committed);
+      } else if (row[i] >= head.tail_first) {
+        tier = KVL_TIER_TAIL;
+        addr = e.bases.tail + __ldg(e.tail_place + row[i] % b.geometry.tail_rows);
+      } else if (frame[i] >= 0) {
+        tier = KVL_TIER_PAGE;
+        addr = (kvl_addr)((uint32_t)e.bases.frames + b.geometry.frame_offset_rows + (uint32_t)frame[i] * b.geometry.frame_stride_rows +
+                          (row[i] & ((1u << shift) - 1)));
+      } else if (place[i] >= 0) {
+        if ((uint32_t)place[i] < hot_rows) {
+          tier = KVL_TIER_HOT;
+          e.stamp[place[i]] = seq;
+          addr = e.bases.hot + place[i];
+        } else {
+          tier = KVL_TIER_BANK;
+          addr = e.bases.bank + (place[i] - (int32_t)hot_rows);
+        }
+      } else {
+        tier = KVL_TIER_HOST;
+        missed = true;
+        atomicMax(e.place_of_row + row[i], -1 - (int32_t)lane);
+      }
+      uint32_t word_missed = __ballot_sync(~0u, missed);
+      tally += UINT64_C(1) << (8 * tier);
+      if (lane < lanes && !missed) {
+        addresses[lane] = addr;
+      }
+      if (lane_id == 0) {
+        s.missed[word + i - word_from] = word_missed;
+      }
+      missed_lanes += __popc(word_missed);
+    }
+  }
+  for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
+    uint64_t fields = (tally >> (8 * half)) & UINT64_C(0x00ff00ff00ff00ff);
+    uint32_t low = __reduce_add_sync(~0u, (uint32_t)fields);
+    uint32_t high = __reduce_add_sync(~0u, (uint32_t)(fields >> 32));
+    uint32_t n = ((lane_id & 2 ? high : low) >> (16 * (lane_id & 1))) & 0xffff;
+    if (lane_id < 4 && n > 0) {
+      atomicAdd(&s.tier[2 * lane_id + half], n);
+    }
+  }
+  if (lane_id == 0 && missed_lanes > 0) {
+    atomicAdd(&s.misses, missed_lanes);
+  }
+}
+
+template <int NT, typename V>
+__global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_constant__ kvl_resolve_batch b)
+{
+  __shared__ block_memory<NT> s;
+  constexpr int AHEAD = 6; // vectors a thread has in flight from the host
+  const kvl_resolve_entry &e = s.entry;
+  const uint32_t lanes = b.queries_max * b.k;
+  const uint32_t words = (lanes + 31) / 32;
+  const uint32_t share = (words + gridDim.x - 1) / gridDim.x;
+  const uint32_t block = blockIdx.x;
+  const uint32_t word_from = min(words, block * share);
+  const uint32_t word_end = min(words, word_from + share);
+  const uint32_t lane_id = threadIdx.x & 31;
+  const cluster_barrier barrier = {gridDim.x};
+  kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
+
+  static_assert(sizeof(kvl_resolve_entry) % 4 == 0 && sizeof(kvl_resolve_entry) / 4 <= NT, "one word a thread");
+  if (threadIdx.x < sizeof(kvl_resolve_entry) / 4) {
+    ((uint32_t *)&s.entry)[threadIdx.x] = ((const uint32_t *)(b.entry + blockIdx.y))[threadIdx.x];
+  }
+  if (threadIdx.x < KVL_TIERS + 2) {
+    s.tier[threadIdx.x] = 0;
+  }
+  if (threadIdx.x == 0) {
+    s.misses = 0;
+    s.own = 0;
+  }
+  __syncthreads();
+  if (e.request == KVL_NONE) {
+    for (uint32_t lane = word_from * 32 + threadIdx.x; lane < min(word_end * 32, lanes); lane += NT) {
+      addresses[lane] = KVL_NONE;
+    }
+    if (block == 0 && threadIdx.x == 0) {
+      b.fetch_count[blockIdx.y] = 0;
+    }
+    return;
+  }
+
+  barrier.arrive(); // every block of the cluster has started: below they write into each other's memory
+  const kvl_cache_head head = *e.head;
+  if (word_end - word_from > NT / 32) {
+    look_up<NT, 4>(s, b, e, head, word_from, word_end, lanes);
+  } else {
+    look_up<NT, 1>(s, b, e, head, word_from, word_end, lanes);
+  }
+  barrier.wait();
+  __syncthreads();
+  if (threadIdx.x < gridDim.x) {
+    store_in_block(&s.misses_of[block], threadIdx.x, s.misses);
+  }
+  barrier.arrive();
+  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] and violations are neighbours
+    uint64_t *counter = &b.counts[blockIdx.y].lanes[0] + threadIdx.x;
+    atomicAdd((unsigned long long *)counter, (unsigned long long)s.tier[threadIdx.x]);
+  }
+  barrier.wait();
+  uint32_t missed = 0;
+  for (uint32_t i = 0; i < gridDim.x; i++) {
+    missed += s.misses_of[i];
+  }
+  if (missed == 0) {
+    if (block == 0 && threadIdx.x == 0) {
+      e.head->seq = head.seq + 1;
+      b.fetch_count[blockIdx.y] = 0;
+    }
+    return;
+  }
+
+  // Dedup: who won its row.
+  const kvl_row *rows = b.rows + (size_t)blockIdx.y * lanes;
+  const uint32_t seq = head.seq + 1;
+  const uint32_t hot_rows = b.geometry.hot_rows;
+  const uint32_t victims_max = min(lanes, hot_rows);
+  uint32_t *first_words = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
+  uint32_t *victim_count = first_words + words;
+  uint32_t *victims = victim_count + 1;
+  const bool listed = (word_end - word_from) * 32 <= OWN;
+  uint32_t *own_lane = listed ? s.own_lane : victims + victims_max + word_from * 32;
+  uint32_t *own_row = listed ? s.own_row : victims + victims_max + lanes + word_from * 32;
+  for (uint32_t word = word_from + (threadIdx.x >> 5); word < word_end; word += NT / 32) {
+    uint32_t missed_word = s.missed[word - word_from];
+    bool first = false;
+    uint32_t lane = word * 32 + lane_id;
+    uint32_t row = 0;
+    if ((missed_word >> lane_id) & 1u) {
+      row = (uint32_t)rows[lane];
+      uint32_t winner = (uint32_t)(-1 - __ldcg(e.place_of_row + row));
+      first = winner == lane;
+      addresses[lane] = -2 - (kvl_addr)winner; // until its place is known
+    }
+    uint32_t first_word = __ballot_sync(~0u, first);
+    if (first_word != 0) {
+      uint32_t at = 0;
+      if (lane_id == 0) {
+        at = atomicAdd(&s.own, (uint32_t)__popc(first_word));
+      }
+      at = __shfl_sync(~0u, at, 0) + __popc(first_word & ((1u << lane_id) - 1));
+      if (first) {
+        own_lane[at] = lane;
+        own_row[at] = row;
+      }
+    }
+    if (lane_id == 0) {
+      first_words[word] = first_word;
+    }
+  }
+  if (block == 0) {
+    uint32_t found = pick_victims<NT>(s, e.stamp, e.pinned, hot_rows, seq, min(missed, victims_max), victims);
+    if (threadIdx.x == 0) {
+      *victim_count = found;
+    }
+  }
+  __syncthreads();
+  barrier.arrive();
+
+  // Host reads of this block's own misses, as many as registers hold, before the places are known.
+  const uint32_t own = s.own;
+  const uint32_t per_row = b.row_bytes / (uint32_t)sizeof(V);
+  const uint32_t units = own * per_row;
+  const uint32_t row_step = NT / per_row;
+  const uint32_t unit_step = NT % per_row;
+  V ahead[AHEAD];
+  uint32_t r = threadIdx.x / per_row;
+  uint32_t u = threadIdx.x % per_row;
+#pragma unroll
+  for (int i = 0; i < AHEAD; i++) {
+    if (threadIdx.x + i * NT < units) {
+      ahead[i] = __ldg((const V *)(e.host_rows + (size_t)own_row[r] * b.row_bytes) + u);
+    }
+    r += row_step;
+    u += unit_step;
+    if (u >= per_row) {
+      u -= per_row;
+      r++;
+    }
+  }
+  barrier.wait();
+
+  // Ranks.
+  rank_memory &k = s.rank;
+  uint32_t distinct = 0;
+  for (uint32_t base = 0; base < words; base += NT) {
+    uint32_t word = base + threadIdx.x;
+    uint32_t bits = word < words ? __ldcg(first_words + word) : 0;
+    uint32_t total;
+    uint32_t before = block_scan<NT>((uint32_t)__popc(bits), s.scan, &total);
+    if (word < words) {
+      k.first[word] = bits;
+      k.prefix[word] = distinct + before;
+    }
+    distinct += total;
+  }
+  __syncthreads();
+  const uint32_t placed = min(__ldcg(victim_count), distinct);
+  auto rank_of = [&](uint32_t lane) { return k.prefix[lane / 32] + __popc(k.first[lane / 32] & ((1u << (lane & 31)) - 1)); };
+  auto place_of = [&](uint32_t rank) {
+    return rank < placed ? e.bases.hot + (kvl_addr)__ldcg(victims + rank) : e.bases.overflow + (kvl_addr)(rank - placed);
+  };
+
+  // State, and where this block's rows go.
+  for (uint32_t i = threadIdx.x; i < own; i += NT) {
+    uint32_t rank = rank_of(own_lane[i]);
+    uint32_t row = own_row[i];
+    kvl_addr to = place_of(rank);
+    if (rank < placed) {
+      int32_t slot = to - e.bases.hot;
+      kvl_row old = e.row_of_place[slot];
+      if (old >= 0) {
+        e.place_of_row[old] = KVL_PLACE_EMPTY;
+      }
+      e.row_of_place[slot] = (kvl_row)row;
+      e.stamp[slot] = seq;
+      e.place_of_row[row] = slot;
+    } else {
+      e.place_of_row[row] = KVL_PLACE_EMPTY;
+    }
+    if (b.fetches != nullptr) {
+      b.fetches[(size_t)blockIdx.y * lanes + rank] = kvl_fetch{(kvl_row)row, to};
+    }
+    own_lane[i] = (uint32_t)to;
+  }
+  __syncthreads();
+
+  // Bytes.
+  r = threadIdx.x / per_row;
+  u = threadIdx.x % per_row;
+  uint32_t unit = threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < AHEAD; i++) {
+    if (unit < units) {
+      ((V *)(b.arena + (size_t)own_lane[r] * b.row_bytes))[u] = ahead[i];
+    }
+    unit += NT;
+    r += row_step;
+    u += unit_step;
+    if (u >= per_row) {
+      u -= per_row;
+      r++;
+    }
+  }
+  while (unit < units) {
+    uint32_t r0 = r;
+    uint32_t u0 = u;
+    uint32_t n = 0;
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+      if (unit < units) {
+        ahead[i] = __ldg((const V *)(e.host_rows + (size_t)own_row[r] * b.row_bytes) + u);
+        n = i + 1;
+      }
+      unit += NT;
+      r += row_step;
+      u += unit_step;
+      if (u >= per_row) {
+        u -= per_row;
+        r++;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+      if (i < n) {
+        ((V *)(b.arena + (size_t)own_lane[r0] * b.row_bytes))[u0] = ahead[i];
+      }
+      r0 += row_step;
+      u0 += unit_step;
+      if (u0 >= per_row) {
+        u0 -= per_row;
+        r0++;
+      }
+    }
+  }
+
+  // Addresses of the lanes that missed.
+  for (uint32_t word = word_from + (threadIdx.x >> 5); word < word_end; word += NT / 32) {
+    if ((s.missed[word - word_from] >> lane_id) & 1u) {
+      uint32_t lane = word * 32 + lane_id;
+      addresses[lane] = place_of(rank_of((uint32_t)(-2 - addresses[lane])));
+    }
+  }
+  if (block == 0 && threadIdx.x == 0) {
+    e.head->seq = seq;
+    b.fetch_count[blockIdx.y] = distinct;
+    atomicAdd((unsigned long long *)&b.counts[blockIdx.y].fetched, (unsigned long long)distinct);
+    atomicAdd((unsigned long long *)&b.counts[blockIdx.y].overflow, (unsigned long long)(distinct - placed));
+  }
+}
+
+template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStream_t stream, uint32_t blocks)
+{
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks, batch->entries);
+  config.blockDim = dim3(NT);
+  config.stream = stream;
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = blocks;
+  cluster.val.clusterDim.y = 1;
+  cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster;
+  config.numAttrs = blocks > 1 ? 1 : 0;
+  return cudaLaunchKernelEx(&config, resolve_kernel<NT, V>, *batch) == cudaSuccess ? 0 : -EIO;
+}
+
+// How many multiprocessors there are, and whether blocks can form clusters; of the current device, asked once a device.
+struct device_facts {
+  int multiprocessors, major;
+};
+
+device_facts facts()
+{
+  static device_facts known[64];
+  int device = 0;
+  device_facts f = {1, 0};
+  if (cudaGetDevice(&device) != cudaSuccess || device < 0 || device >= 64) {
+    return f;
+  }
+  if (known[device].multiprocessors == 0) {
+    if (cudaDeviceGetAttribute(&f.major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&f.multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
+      return device_facts{1, 0};
+    }
+    known[device] = f;
+  }
+  return known[device];
+}
+
+template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_t blocks_max)
+{
+  size_t lanes = (size_t)batch->queries_max * batch->k;
+  if (batch->entries == 0) {
+    return 0;
+  }
+  if (batch->entries > 65535 || lanes == 0 || lanes > KVL_LANES_MAX || batch->row_bytes == 0 || batch->row_bytes % 8 != 0 ||
+      batch->geometry.evict != KVL_EVICT_LRU || batch->geometry.hot_rows >= (1u << 30) || batch->geometry.bank_rows >= (1u << 30)) {
+    return -EINVAL;
+  }
+  device_facts f = facts();
+  uint32_t blocks = 1;
+  while (f.major >= 9 && blocks < blocks_max && 2 * blocks * batch->entries <= (uint32_t)f.multiprocessors * (1024 / NT) && blocks * 64 < lanes) {
+    blocks *= 2;
+  }
+  cudaStream_t stream = (cudaStream_t)context;
+  bool wide = batch->row_bytes % 16 == 0 && ((uintptr_t)batch->arena & 15) == 0;
+  return wide ? launch<NT, uint4>(batch, stream, blocks) : launch<NT, uint2>(batch, stream, blocks);
+}
+
+int run_cluster_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, CLUSTER_MAX); }
+int run_cluster_256(const kvl_resolve_batch *batch, void *context) { return run<256>(batch, context, CLUSTER_MAX); }
+int run_block_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 1); }
+
+} // namespace
+
+extern "C" const kvl_resolve_variant kvl_resolve_cuda_variants[] = {
+    {"cluster512", run_cluster_512}, {"cluster256", run_cluster_256}, {"block512", run_block_512}, {nullptr, nullptr}};

@@ -1,0 +1,402 @@
+/* check_kernels: every variant of every kernel against the reference, all output and all state, bit for bit; exit 77 without a GPU.
+ *
+ *   check_kernels [--seed=N] [--rounds=N] [--large]   random structured batches; --large: a host pool beyond 4 GiB, 512 requests, k 4096 x 8, 70,000 slots
+ *   check_kernels --soak=N [--seed=N]                 at least N selections compared
+ *   check_kernels --bench[=FILE] [--quick]            times the call sites checked above (check_bench.c); JSON lines to FILE
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cuda_runtime_api.h>
+
+#include "backend/base/rng.h"
+#include "kernels/segments.h"
+#include "tests/kernels/check_kernels.h"
+#include "tests/kernels/gpu.h"
+
+#define PICK(rng, ...) ((const uint32_t[]){__VA_ARGS__})[kvl_rng_below(rng, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))]
+
+static kvl_row random_row(struct kvl_rng *rng, uint32_t top)
+{
+  uint32_t x = kvl_rng_below(rng, 1000);
+  if (x < 30 || top == 0) {
+    return KVL_NONE;
+  }
+  if (x < 40) {
+    return (kvl_row)PICK(rng, top, top + 1, (uint32_t)-2, (uint32_t)INT32_MIN, INT32_MAX, top - 1);
+  }
+  if (x < 350) {
+    return (kvl_row)kvl_rng_below(rng, top);
+  }
+  if (x < 700) {
+    return (kvl_row)kvl_rng_below(rng, top < 100 ? top : 100);
+  }
+  uint32_t back = (uint32_t)(40.0 * kvl_rng_exponential(rng));
+  return (kvl_row)(back < top ? top - 1 - back : 0);
+}
+
+/* Entries of a batch: some requests, each at most once, in random order, some padding. Returns how many. */
+static uint32_t make_entries(struct gpu *g, struct kvl_rng *rng)
+{
+  uint32_t n = 0;
+  uint32_t keep = PICK(rng, 1000, 1000, 700, 100);
+  for (uint32_t r = 0; r < g->c.requests; r++) {
+    if (kvl_rng_below(rng, 1000) < keep) {
+      g->entry[n++] = (struct kvl_resolve_entry){.request = kvl_rng_below(rng, 12) == 0 ? KVL_NONE : (int32_t)r,
+                                                 .query_count = 1 + kvl_rng_below(rng, g->c.queries_max),
+                                                 .whole = kvl_rng_below(rng, 4) == 0};
+    }
+  }
+  if (n == 0) {
+    g->entry[n++] = (struct kvl_resolve_entry){.request = 0, .query_count = 0};
+  }
+  for (uint32_t i = n; i-- > 1;) {
+    uint32_t j = kvl_rng_below(rng, i + 1);
+    struct kvl_resolve_entry t = g->entry[i];
+    g->entry[i] = g->entry[j];
+    g->entry[j] = t;
+  }
+  return n;
+}
+
+static void make_rows(struct gpu *g, struct kvl_rng *rng, uint32_t entries)
+{
+  for (uint32_t e = 0; e < entries; e++) {
+    const struct kvl_cache *c = g->entry[e].request == KVL_NONE ? NULL : g->cache[g->entry[e].request];
+    uint32_t top = c == NULL ? 100 : (uint32_t)kvl_cache_committed(c);
+    for (uint32_t q = 0; q < g->c.queries_max; q++) {
+      uint32_t n = kvl_rng_below(rng, 3) == 0 ? g->c.k : kvl_rng_below(rng, g->c.k + 1);
+      kvl_row *rows = gpu_rows(g, e, q);
+      g->query[e * g->c.queries_max + q] = (struct kvl_batch_query){
+          (kvl_row)PICK(rng, top, top, top, top + 3, top / 2, 0, INT32_MAX, (uint32_t)-5), n};
+      for (uint32_t i = 0; i < g->c.k; i++) {
+        bool again = i + q > 0 && kvl_rng_below(rng, 8) == 0;
+        rows[i] = !again ? random_row(rng, top + 2) : q > 0 && i == 0 ? gpu_rows(g, e, q - 1)[0] : rows[kvl_rng_below(rng, i > 0 ? i : 1)];
+      }
+    }
+  }
+}
+
+static void make_pools(struct gpu *g, struct kvl_rng *rng, uint32_t entries)
+{
+  for (uint32_t e = 0; e < entries; e++) {
+    const struct kvl_cache *c = g->entry[e].request == KVL_NONE ? NULL : g->cache[g->entry[e].request];
+    uint32_t top = c == NULL ? 100 : (uint32_t)kvl_cache_committed(c) + 2;
+    for (uint32_t q = 0; q < g->c.queries_max; q++) {
+      kvl_row *rows = gpu_pool(g, e, q);
+      uint32_t n = kvl_rng_below(rng, g->c.pool_max + 1);
+      uint32_t step = top / (n + 1) * 2;
+      uint32_t at = kvl_rng_below(rng, step + 1);
+      for (uint32_t i = 0; i < g->c.pool_max; i++) {
+        rows[i] = (kvl_row)at;
+        at += i % 8 == 7 ? 1 + kvl_rng_below(rng, step + 1) : 1;
+      }
+      g->query[e * g->c.queries_max + q] = (struct kvl_batch_query){0, n};
+    }
+  }
+}
+
+/* History and pages of every request move; then the device is told. */
+static const char *move_on(struct gpu *g, struct kvl_rng *rng)
+{
+  for (uint32_t r = 0; r < g->c.requests; r++) {
+    struct kvl_cache *c = g->cache[r];
+    uint32_t tail = kvl_cache_tail_rows(c);
+    switch (kvl_rng_below(rng, 4)) {
+    case 0:
+      if ((uint32_t)kvl_cache_committed(c) + g->c.geometry.scratch_rows < g->c.rows_max) {
+        kvl_cache_scratch(c, kvl_rng_below(rng, g->c.geometry.scratch_rows + 1));
+      }
+      break;
+    case 1:
+      for (uint32_t n = g->c.geometry.scratch_rows + 1; n-- > 0;) {
+        if (kvl_cache_commit(c, kvl_rng_below(rng, n + 1)) == 0) {
+          break;
+        }
+      }
+      break;
+    case 2: kvl_cache_written_back(c, kvl_rng_below(rng, tail + 1)); break;
+    default: {
+      uint32_t whole = ((uint32_t)kvl_cache_committed(c) - tail) >> g->c.geometry.page_shift;
+      uint32_t share = PICK(rng, 0, 0, 30, 60, 100);
+      for (uint32_t p = 0; p < g->c.pages_max; p++) {
+        g->page_map[(size_t)r * g->c.pages_max + p] =
+            p < whole && kvl_rng_below(rng, 100) < share ? (kvl_frame)kvl_rng_below(rng, g->c.frames) : KVL_NONE;
+      }
+    }
+    }
+  }
+  return gpu_push(g);
+}
+
+static const char *resolve_all(struct gpu *g, struct kvl_rng *rng, uint32_t entries)
+{
+  static uint32_t order[1024];
+  const char *bad = gpu_reference(g, entries);
+  gpu_keep(g);
+  for (const struct kvl_resolve_variant *v = kvl_resolve_cuda_variants; v->name != NULL && bad == NULL; v++) {
+    if (v != kvl_resolve_cuda_variants) {
+      gpu_restore(g);
+    }
+    for (uint32_t i = 0; i < entries; i++) { /* the batch in another order */
+      uint32_t j = kvl_rng_below(rng, i + 1);
+      order[i] = order[j];
+      order[j] = i;
+    }
+    bad = gpu_device(g, v, entries, order);
+    if (bad == NULL && (bad = gpu_compare(g, true)) != NULL) {
+      static char text[400];
+      snprintf(text, sizeof text, "%s: %s", v->name, bad);
+      bad = text;
+    }
+  }
+  return bad;
+}
+
+static const char *check_segments(struct kvl_rng *rng)
+{
+  enum { BYTES = 1 << 22, LIST = 5000 };
+  static struct kvl_segment list[LIST];
+  static unsigned char want[BYTES];
+  unsigned char *from = NULL;
+  unsigned char *to = NULL;
+  unsigned char *d_list = NULL;
+  unsigned char *got = NULL;
+  if (cudaHostAlloc((void **)&from, BYTES, cudaHostAllocDefault) != cudaSuccess || cudaMalloc((void **)&to, BYTES) != cudaSuccess ||
+      cudaMalloc((void **)&d_list, 16 + sizeof list) != cudaSuccess || (got = malloc(BYTES)) == NULL) {
+    return "segments: no memory";
+  }
+  const char *bad = NULL;
+  for (int round = 0; round < 6 && bad == NULL; round++) {
+    uint32_t n = 0;
+    uint64_t at = 0;
+    uint64_t longest = PICK(rng, 36, 80, 600, 40000, 200000);
+    while (n < LIST) { /* what is written does not overlap; gaps of 0 to 3 words */
+      uint64_t bytes = 8 * (uint64_t)kvl_rng_below(rng, (uint32_t)longest);
+      at += 8 * (uint64_t)kvl_rng_below(rng, 4);
+      if (at + bytes > BYTES) {
+        break;
+      }
+      uint64_t source = 8 * (uint64_t)kvl_rng_below(rng, (uint32_t)((BYTES - bytes) / 8) + 1);
+      list[n++] = (struct kvl_segment){source, at, bytes};
+      at += bytes;
+    }
+    for (size_t i = 0; i < BYTES; i += 8) {
+      uint64_t x = kvl_rng_next(rng);
+      memcpy(from + i, &x, 8);
+    }
+    memset(want, 0x5a, BYTES);
+    const struct kvl_segments ref = {from, want, list, &n, LIST, 0};
+    kvl_segments_ref(&ref, NULL);
+    const struct kvl_segments cuda = {from, to, (void *)(d_list + 16), (void *)d_list, LIST, PICK(rng, 0, 1, 8)};
+    if (cudaMemset(to, 0x5a, BYTES) != cudaSuccess || cudaMemcpy(d_list, &n, 4, cudaMemcpyHostToDevice) != cudaSuccess ||
+        cudaMemcpy(d_list + 16, list, n * sizeof list[0], cudaMemcpyHostToDevice) != cudaSuccess || kvl_segments_cuda(&cuda, NULL) != 0 ||
+        cudaMemcpy(got, to, BYTES, cudaMemcpyDeviceToHost) != cudaSuccess) {
+      bad = "segments: a call failed";
+    } else if (memcmp(got, want, BYTES) != 0) {
+      bad = "segments: bytes differ from the reference's";
+    }
+  }
+  free(got);
+  cudaFreeHost(from);
+  cudaFree(to);
+  cudaFree(d_list);
+  return bad;
+}
+
+static struct gpu_config random_config(struct kvl_rng *rng)
+{
+  struct gpu_config c = {.requests = PICK(rng, 1, 2, 5, 9, 40), .k = PICK(rng, 1, 31, 33, 64, 200, 512), .queries_max = PICK(rng, 1, 1, 2, 8)};
+  c.geometry = (struct kvl_cache_geometry){.page_shift = PICK(rng, 0, 2, 4, 6),
+                                           .hot_rows = PICK(rng, 0, 1, 2, 31, 32, 33, 200, 1024, 5000),
+                                           .bank_rows = PICK(rng, 0, 1, 5, 64, 1000),
+                                           .tail_rows = PICK(rng, 1, 16, 100),
+                                           .scratch_rows = PICK(rng, 1, 6, 20)};
+  c.geometry.frame_offset_rows = kvl_rng_below(rng, 3);
+  c.geometry.frame_stride_rows = (1u << c.geometry.page_shift) + c.geometry.frame_offset_rows;
+  c.frames = 16;
+  c.rows_max = PICK(rng, 200, 1000, 5000);
+  c.pages_max = PICK(rng, c.rows_max >> c.geometry.page_shift, (c.rows_max >> c.geometry.page_shift) / 2, 1);
+  c.pool_max = PICK(rng, 1, 30, 300, 2000);
+  c.row_bytes = PICK(rng, 8, 16, 288, 584, 656, 1152);
+  return c;
+}
+
+static const char *one_round(struct kvl_rng *rng, const struct gpu_config *config, uint64_t seed, uint32_t ops, uint64_t *selections)
+{
+  static char text[600];
+  struct gpu *g = NULL;
+  const char *bad = gpu_open(&g, config, seed);
+  for (uint32_t r = 0; bad == NULL && r < config->requests; r++) {
+    uint32_t most = config->rows_max - config->geometry.scratch_rows - 1;
+    kvl_cache_load(g->cache[r], (kvl_row)PICK(rng, most, most / 2, 1, 0, most - 7));
+  }
+  bad = bad == NULL ? gpu_push(g) : bad;
+  for (uint32_t op = 0; op < ops && bad == NULL; op++) {
+    uint32_t x = kvl_rng_below(rng, 8);
+    uint32_t entries = make_entries(g, rng);
+    if (x < 5) {
+      make_rows(g, rng, entries);
+      bad = resolve_all(g, rng, entries);
+      *selections += (uint64_t)entries * config->k * config->queries_max;
+    } else if (x == 5) {
+      make_pools(g, rng, entries);
+      bad = gpu_announce(g, entries);
+    } else if (x == 6) {
+      bad = gpu_end_group(g, entries);
+    } else {
+      bad = move_on(g, rng);
+    }
+    bad = bad == NULL ? gpu_compare(g, false) : bad;
+    if (bad != NULL) {
+      snprintf(text, sizeof text, "op %u: %s", op, bad);
+      bad = text;
+    }
+  }
+  gpu_close(g);
+  return bad;
+}
+
+/* Many selections of the published shape: 64 requests, steps that keep 87 % of a selection, now and then a change of history and pages. */
+static const char *soak(uint64_t seed, uint64_t wanted, uint64_t *selections)
+{
+  static char text[600];
+  const struct gpu_config c = {.requests = 64,
+                               .k = 2048,
+                               .queries_max = 1,
+                               .pool_max = 1024,
+                               .rows_max = 40000,
+                               .pages_max = 40000 / 64,
+                               .frames = 128,
+                               .row_bytes = 288,
+                               .geometry = {.page_shift = 6, .hot_rows = 4096, .bank_rows = 2048, .tail_rows = 256, .scratch_rows = 8,
+                                            .frame_stride_rows = 64}};
+  struct gpu *g = NULL;
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, seed, "soak", 0);
+  const char *bad = gpu_open(&g, &c, seed);
+  for (uint32_t r = 0; bad == NULL && r < c.requests; r++) {
+    kvl_cache_load(g->cache[r], (kvl_row)(30000 + kvl_rng_below(&rng, 1000)));
+    g->entry[r] = (struct kvl_resolve_entry){.request = (int32_t)r, .query_count = 1};
+  }
+  bad = bad == NULL ? gpu_push(g) : bad;
+  const struct kvl_resolve_variant *v = kvl_resolve_cuda_variants;
+  for (uint64_t step = 0; bad == NULL && *selections < wanted; step++) {
+    if (step % 16 == 15) {
+      bad = move_on(g, &rng);
+    }
+    if (step % 64 == 40) {
+      make_pools(g, &rng, c.requests);
+      bad = bad == NULL ? gpu_announce(g, c.requests) : bad;
+    }
+    if (step % 64 == 50) {
+      bad = bad == NULL ? gpu_end_group(g, c.requests) : bad;
+    }
+    for (uint32_t e = 0; e < c.requests && bad == NULL; e++) {
+      uint32_t top = (uint32_t)kvl_cache_committed(g->cache[e]);
+      kvl_row *rows = gpu_rows(g, e, 0);
+      uint32_t redraw = step == 0 ? c.k : c.k * PICK(&rng, 0, 5, 13, 30) / 100;
+      g->query[e] = (struct kvl_batch_query){(kvl_row)top, c.k};
+      for (uint32_t i = 0; i < redraw; i++) {
+        rows[step == 0 ? i : kvl_rng_below(&rng, c.k)] = random_row(&rng, top);
+      }
+    }
+    bad = bad == NULL ? gpu_reference(g, c.requests) : bad;
+    bad = bad == NULL ? gpu_device(g, v, c.requests, NULL) : bad;
+    if (bad == NULL && step % 64 == 63) {
+      bad = gpu_compare(g, step % 1024 == 1023);
+    }
+    *selections += (uint64_t)c.requests * c.k;
+    if (bad != NULL) {
+      snprintf(text, sizeof text, "step %" PRIu64 ": %s", step, bad);
+      bad = text;
+    }
+  }
+  bad = bad == NULL ? gpu_compare(g, true) : bad;
+  gpu_close(g);
+  return bad;
+}
+
+static const char *large(struct kvl_rng *rng, uint64_t seed, uint64_t *selections)
+{
+  struct gpu_config c = {.requests = 3, .k = 4096, .queries_max = 8, .pool_max = 16384, .rows_max = 200000, .pages_max = 3000, .frames = 8, .row_bytes = 584};
+  c.pool_skip = UINT64_C(5) << 30; /* host rows beyond 4 GiB */
+  c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 70000, .bank_rows = 20000, .tail_rows = 64, .scratch_rows = 8, .frame_stride_rows = 64};
+  const char *bad = one_round(rng, &c, seed, 16, selections);
+  c = (struct gpu_config){.requests = 512, .k = 512, .queries_max = 2, .pool_max = 64, .rows_max = 5000, .pages_max = 50, .frames = 8, .row_bytes = 288};
+  c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 1024, .bank_rows = 128, .tail_rows = 64, .scratch_rows = 8, .frame_stride_rows = 64};
+  return bad != NULL ? bad : one_round(rng, &c, seed, 12, selections);
+}
+
+int main(int argc, char **argv)
+{
+  uint64_t seed = 1;
+  uint64_t rounds = 40;
+  uint64_t wanted = 0;
+  bool with_large = false;
+  bool bench = false;
+  bool quick = false;
+  const char *file = NULL;
+  for (int i = 1; i < argc; i++) {
+    if (strncmp(argv[i], "--seed=", 7) == 0) {
+      seed = strtoull(argv[i] + 7, NULL, 0);
+    } else if (strncmp(argv[i], "--rounds=", 9) == 0) {
+      rounds = strtoull(argv[i] + 9, NULL, 0);
+    } else if (strncmp(argv[i], "--soak=", 7) == 0) {
+      wanted = strtoull(argv[i] + 7, NULL, 0);
+    } else if (strcmp(argv[i], "--large") == 0) {
+      with_large = true;
+    } else if (strcmp(argv[i], "--quick") == 0) {
+      quick = true;
+    } else if (strncmp(argv[i], "--bench", 7) == 0 && (argv[i][7] == '\0' || argv[i][7] == '=')) {
+      bench = true;
+      file = argv[i][7] == '=' ? argv[i] + 8 : NULL;
+    } else {
+      fprintf(stderr, "usage: check_kernels [--seed=N] [--rounds=N] [--large] [--soak=N] [--bench[=FILE]] [--quick]\n");
+      return 2;
+    }
+  }
+  const char *absent = gpu_absent();
+  if (absent != NULL) {
+    fprintf(stderr, "check_kernels: skipped: %s\n", absent);
+    return 77;
+  }
+  char name[256];
+  printf("# %s; seed %" PRIu64 "\n", gpu_name(name, sizeof name), seed);
+  if (bench) {
+    return check_bench(file, quick, seed);
+  }
+  const char *bad = NULL;
+  uint64_t selections = 0;
+  struct timespec t0;
+  struct timespec t1;
+  clock_gettime(CLOCK_MONOTONIC, &t0);
+  struct kvl_rng rng;
+  uint64_t r = 0;
+  if (wanted > 0) {
+    bad = soak(seed, wanted, &selections);
+  } else {
+    kvl_rng_init(&rng, seed, "segments", 0);
+    bad = check_segments(&rng);
+    for (; r < rounds && bad == NULL; r++) {
+      kvl_rng_init(&rng, seed, "kernels", r);
+      struct gpu_config c = random_config(&rng);
+      bad = one_round(&rng, &c, seed, 24, &selections);
+    }
+    if (with_large && bad == NULL) {
+      kvl_rng_init(&rng, seed, "kernels large", 0);
+      bad = large(&rng, seed, &selections);
+    }
+  }
+  clock_gettime(CLOCK_MONOTONIC, &t1);
+  double s = (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
+  if (bad != NULL) {
+    printf("DIFFERENT: seed %" PRIu64 " round %" PRIu64 ": %s\n", seed, r > 0 ? r - 1 : 0, bad);
+    return 1;
+  }
+  printf("equal: %" PRIu64 " selections, 0 differences, %.1f s\n", selections, s);
+  return 0;
+}

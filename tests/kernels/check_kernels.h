@@ -1,0 +1,28 @@
+/* The two halves of check_kernels. */
+#ifndef KVL_TESTS_KERNELS_CHECK_KERNELS_H
+#define KVL_TESTS_KERNELS_CHECK_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Times the kernels; one JSON object a line to `file` (NULL: none), a table to stdout. Returns the exit code. */
+int check_bench(const char *file, bool quick, uint64_t seed);
+
+/* Floors (floor.cu): a bare gather of rows, `index` in rows from `pool`; and a hit-only look-up through a dense map. Return 0 or -EIO. */
+int floor_gather(const unsigned char *pool, const uint64_t *index, unsigned char *to, uint32_t rows, uint32_t row_bytes, uint32_t blocks,
+                 uint32_t threads, void *stream);
+int floor_hit(const int32_t *rows, const int32_t *map, uint32_t history, uint32_t k, uint32_t requests, uint32_t *stamp, uint32_t hot_rows,
+              uint32_t step, int32_t *out, uint32_t *misses, void *stream);
+int floor_pages(const int32_t *rows, const int32_t *frames, uint32_t pages, uint32_t k, uint32_t requests, uint32_t shift, int32_t *out, void *stream);
+int floor_spin(uint64_t ns, void *stream); /* holds the stream for a while */
+int floor_empty(void *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
