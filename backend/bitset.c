@@ -34,6 +34,14 @@ void kvl_bitset_init(struct kvl_bitset *set, uint64_t *words, uint32_t bits)
   kvl_bitset_clear_all(set);
 }
 
+void kvl_bitset_layout(struct kvl_bitset *set, struct kvl_carve *carve, uint32_t bits)
+{
+  uint64_t *words = kvl_carve(carve, kvl_bitset_words(bits), sizeof *words);
+  if (words != NULL) {
+    kvl_bitset_init(set, words, bits);
+  }
+}
+
 void kvl_bitset_clear_all(struct kvl_bitset *set)
 {
   memset(set->level[0], 0, kvl_bitset_words(set->bits) * sizeof(uint64_t)); /* the levels lie one after the other */

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backend/base/checked.h"
+
 enum { KVL_BITSET_LEVELS_MAX = 6 }; /* 64^6 > 2^32 */
 #define KVL_BITSET_NONE UINT32_MAX
 
@@ -20,6 +22,7 @@ struct kvl_bitset {
 /* Words of memory for members 0 .. bits - 1; bits < UINT32_MAX. */
 size_t kvl_bitset_words(uint32_t bits);
 void kvl_bitset_init(struct kvl_bitset *set, uint64_t *words, uint32_t bits); /* empty */
+void kvl_bitset_layout(struct kvl_bitset *set, struct kvl_carve *carve, uint32_t bits); /* the words come from the block being carved */
 void kvl_bitset_clear_all(struct kvl_bitset *set);
 
 void kvl_bitset_add(struct kvl_bitset *set, uint32_t member);

@@ -5,13 +5,14 @@
 
 void kvl_pool_layout(struct kvl_frame_pool *pool, struct kvl_carve *carve, uint32_t frames)
 {
-  uint64_t *words = kvl_carve(carve, kvl_bitset_words(frames), sizeof *words);
+  if (pool != NULL) {
+    memset(pool, 0, sizeof *pool);
+  }
+  kvl_bitset_layout(pool == NULL ? NULL : &pool->free, carve, frames);
   struct kvl_frame_node *node = kvl_carve(carve, frames, sizeof *node);
-  if (words == NULL || node == NULL) {
+  if (node == NULL) {
     return;
   }
-  memset(pool, 0, sizeof *pool);
-  kvl_bitset_init(&pool->free, words, frames);
   kvl_bitset_add_range(&pool->free, 0, frames);
   memset(node, 0, frames * sizeof *node);
   pool->node = node;

@@ -3,14 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-static void layout_set(struct kvl_bitset *set, struct kvl_carve *carve, uint32_t pages)
-{
-  uint64_t *words = kvl_carve(carve, kvl_bitset_words(pages), sizeof *words);
-  if (words != NULL) {
-    kvl_bitset_init(set, words, pages);
-  }
-}
-
 void kvl_page_table_layout(struct kvl_page_table *table, struct kvl_carve *carve, uint32_t pages, bool rank_held, bool rank_missing)
 {
   bool measuring = carve->base == NULL;
@@ -23,8 +15,8 @@ void kvl_page_table_layout(struct kvl_page_table *table, struct kvl_carve *carve
   to->pages = pages;
   to->frame = kvl_carve(carve, pages, sizeof *to->frame);
   to->map = kvl_carve(carve, pages, sizeof *to->map);
-  layout_set(&to->held, carve, pages);
-  layout_set(&to->missing, carve, pages);
+  kvl_bitset_layout(&to->held, carve, pages);
+  kvl_bitset_layout(&to->missing, carve, pages);
   if (rank_held || rank_missing) {
     to->selected = kvl_carve(carve, pages, sizeof *to->selected);
   }

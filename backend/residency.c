@@ -11,14 +11,6 @@ static bool possible(const struct kvl_resid_config *config)
   return config->frames <= INT32_MAX && config->pages_max <= INT32_MAX && config->requests_max <= INT32_MAX && config->tokens_per_page > 0;
 }
 
-static void layout_set(struct kvl_bitset *set, struct kvl_carve *carve, uint32_t bits)
-{
-  uint64_t *words = kvl_carve(carve, kvl_bitset_words(bits), sizeof *words);
-  if (words != NULL) {
-    kvl_bitset_init(set, words, bits);
-  }
-}
-
 /* Only adaptive mode has page tables: in the others every page is always, or never, in HBM. */
 static void layout_requests(struct kvl_resid *resid, struct kvl_carve *carve, const struct kvl_resid_config *config)
 {
@@ -63,9 +55,9 @@ static struct kvl_resid *layout(struct kvl_carve *carve, const struct kvl_resid_
     resid->config = *config;
   }
   kvl_pool_layout(resid == NULL ? NULL : &resid->pool, carve, config->frames);
-  layout_set(resid == NULL ? NULL : &resid->idle, carve, config->requests_max);
-  layout_set(resid == NULL ? NULL : &resid->holders, carve, config->requests_max);
-  layout_set(resid == NULL ? NULL : &resid->wanting, carve, config->requests_max);
+  kvl_bitset_layout(resid == NULL ? NULL : &resid->idle, carve, config->requests_max);
+  kvl_bitset_layout(resid == NULL ? NULL : &resid->holders, carve, config->requests_max);
+  kvl_bitset_layout(resid == NULL ? NULL : &resid->wanting, carve, config->requests_max);
   layout_requests(resid, carve, config);
   layout_scratch(resid, carve, config);
   return resid;

@@ -12,7 +12,7 @@
 
 #include "backend/residency.h"
 
-enum { REQUESTS = 512, TOKENS_MORE = 4096, LINE_MAX_BYTES = 1 << 24 };
+enum { REQUESTS = 128, TOKENS_MORE = 1024, LINE_MAX_BYTES = 1 << 24 };
 
 struct replay {
   struct kvl_resid_config config;
@@ -63,8 +63,9 @@ static kvl_request admit(struct replay *r, uint32_t fixed, uint32_t tokens)
   return request;
 }
 
-static const char *do_admit(struct replay *r, const cJSON *op)
+static const char *do_admit(struct replay *r, const cJSON *op, const cJSON *expect)
 {
+  (void)expect;
   uint32_t request = number(op, "request"), rows = number(op, "rows");
   if (admit(r, 0, rows) != request) {
     return differ(r, "request %u does not get the next slot", request);
@@ -120,8 +121,9 @@ static const char *do_revoke(struct replay *r, const cJSON *op, const cJSON *exp
   return compare_moves(r, cJSON_GetObjectItemCaseSensitive(expect, "revoked"));
 }
 
-static const char *do_written_back(struct replay *r, const cJSON *op)
+static const char *do_written_back(struct replay *r, const cJSON *op, const cJSON *expect)
 {
+  (void)expect;
   uint32_t request = number(op, "request");
   r->tail[request] -= number(op, "rows");
   kvl_request holder = admit(r, free_frames(r), 0);
@@ -133,8 +135,9 @@ static const char *do_written_back(struct replay *r, const cJSON *op)
   return NULL;
 }
 
-static const char *do_commit(struct replay *r, const cJSON *op)
+static const char *do_commit(struct replay *r, const cJSON *op, const cJSON *expect)
 {
+  (void)expect;
   uint32_t request = number(op, "request");
   r->committed[request] += number(op, "rows");
   r->tail[request] += number(op, "rows");
@@ -158,34 +161,27 @@ static const char *do_state(struct replay *r, const cJSON *op, const cJSON *expe
   return kvl_resid_held(r->resid, number(op, "request")) == held ? NULL : differ(r, "%u pages held, not %u", held, cJSON_GetArraySize(list));
 }
 
+static const struct {
+  const char *name;
+  const char *(*operate)(struct replay *r, const cJSON *op, const cJSON *expect);
+} operations_on_pages[] = {
+  {"admit", do_admit}, {"end", do_end}, {"lend", do_lend}, {"revoke", do_revoke},
+  {"written_back", do_written_back}, {"commit", do_commit}, {"state", do_state},
+};
+
 static const char *operate(struct replay *r, const cJSON *op, const cJSON *expect)
 {
   const cJSON *name = cJSON_GetObjectItemCaseSensitive(op, "op");
-  const char *k = cJSON_IsString(name) ? name->valuestring : "";
-  const cJSON *request = cJSON_GetObjectItemCaseSensitive(op, "request");
-  if (request != NULL && number(op, "request") >= REQUESTS - 1) {
+  if (cJSON_GetObjectItemCaseSensitive(op, "request") != NULL && number(op, "request") >= REQUESTS - 1) {
     return "more requests than this program takes";
   }
   r->plan.count = 0;
-  if (strcmp(k, "admit") == 0) {
-    return do_admit(r, op);
+  for (size_t i = 0; i < sizeof operations_on_pages / sizeof operations_on_pages[0]; i++) {
+    if (cJSON_IsString(name) && strcmp(name->valuestring, operations_on_pages[i].name) == 0) {
+      return operations_on_pages[i].operate(r, op, expect);
+    }
   }
-  if (strcmp(k, "end") == 0) {
-    return do_end(r, op, expect);
-  }
-  if (strcmp(k, "lend") == 0) {
-    return do_lend(r, op, expect);
-  }
-  if (strcmp(k, "revoke") == 0) {
-    return do_revoke(r, op, expect);
-  }
-  if (strcmp(k, "written_back") == 0) {
-    return do_written_back(r, op);
-  }
-  if (strcmp(k, "commit") == 0) {
-    return do_commit(r, op);
-  }
-  return strcmp(k, "state") == 0 ? do_state(r, op, expect) : NULL; /* the others concern rows */
+  return NULL; /* the others concern rows */
 }
 
 static const char *open_replay(struct replay *r, const cJSON *config)
@@ -197,7 +193,7 @@ static const char *open_replay(struct replay *r, const cJSON *config)
     .requests_max = REQUESTS,
     .tokens_per_page = number(config, "rows_per_page"),
     .give_back_pages_max = UINT32_MAX / 2,
-    .pages_max = 1 << 14,
+    .pages_max = 1 << 13,
   };
   size_t bytes = kvl_resid_bytes(&r->config);
   if (bytes == 0) {
