@@ -131,9 +131,17 @@ static void style_text(const struct distributions *d, uint32_t run, char *text, 
 static void write_curves(FILE *script, const char *numbers, const struct distributions *d, int kind)
 {
   char style[128];
+  size_t values = 0;
+  for (uint32_t r = 0; r < d->count; r++) {
+    values += d->values[r][kind].count;
+  }
+  if (values == 0) { /* requests of one token have no rate */
+    (void)fputs("set xrange [0:1]\nset label 2 'nothing to show' at graph 0.5, graph 0.5 center\nplot NaN notitle\nunset label 2\n", script);
+    return;
+  }
   for (uint32_t r = 0; r < d->count; r++) {
     (void)fputs(r == 0 ? "plot " : ", ", script);
-    kvl_plot_quote(script, numbers);
+    kvl_plot_quote_path(script, numbers);
     style_text(d, r, style, sizeof style);
     (void)fprintf(script, " skip 1 using %u:1 with %s notitle", 2 + KINDS * r + (unsigned)kind, style);
   }

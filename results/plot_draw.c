@@ -132,23 +132,40 @@ void kvl_plot_numbers_free(struct kvl_plot_numbers *numbers)
 
 /* ---- the script ---- */
 
+/* In double quotes gnuplot reads \ooo as the byte with that octal number; written so, no byte can end the string or be a command. It reads as many
+ * digits as follow, so digits are written so too. (In single quotes, two quotes in a row are not read as documented.) */
+static void quote_byte(FILE *script, char byte)
+{
+  if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z')) {
+    (void)fputc(byte, script);
+  } else {
+    (void)fprintf(script, "\\%03o", (unsigned)(unsigned char)byte);
+  }
+}
+
 void kvl_plot_quote(FILE *script, const char *text)
 {
-  (void)fputc('\'', script);
+  (void)fputc('"', script);
   for (const char *s = text; *s != '\0';) {
     size_t n = kvl_text_utf8_length(s);
+    for (size_t i = 0; i < n && (unsigned char)*s >= 0x20 && *s != 0x7f; i++) {
+      quote_byte(script, s[i]);
+    }
     if (n == 0 || (unsigned char)*s < 0x20 || *s == 0x7f) {
-      (void)fputc(n == 0 ? '?' : ' ', script);
-      s++;
-      continue;
+      quote_byte(script, n == 0 ? '?' : ' ');
     }
-    if (*s == '\'') {
-      (void)fputc('\'', script);
-    }
-    (void)fwrite(s, 1, n, script);
-    s += n;
+    s += n == 0 ? 1 : n;
   }
-  (void)fputc('\'', script);
+  (void)fputc('"', script);
+}
+
+void kvl_plot_quote_path(FILE *script, const char *path)
+{
+  (void)fputc('"', script);
+  for (const char *s = path; *s != '\0'; s++) {
+    quote_byte(script, *s);
+  }
+  (void)fputc('"', script);
 }
 
 void kvl_plot_log_axis(FILE *script, char axis, double low, double high)
@@ -198,7 +215,7 @@ static void write_preamble(FILE *script, const char *ending, int width, int heig
     (void)fprintf(script, "set terminal svg noenhanced size %d,%d font 'sans-serif,14' linewidth 1.3 dashlength 0.7 background '#ffffff'\n", width, height);
   }
   (void)fputs("set output ", script);
-  kvl_plot_quote(script, output);
+  kvl_plot_quote_path(script, output);
   (void)fputs("\nset encoding utf8\nset datafile separator tab\nset datafile missing ''\n"
               "set format '%g'\nset border 3 linecolor rgb '#444444' linewidth 0.8\nset tics nomirror textcolor rgb '#222222'\n"
               "set grid ytics linecolor rgb '#dddddd' linetype 1 linewidth 0.6\n"

@@ -26,8 +26,10 @@ void kvl_plot_numbers_free(struct kvl_plot_numbers *numbers);
 
 enum { KVL_PLOT_TITLE_MAX = 86 }; /* characters of a title that fit into 900 pixels at its font */
 
-/* 'text' as gnuplot reads it: nothing in it is special. */
+/* "text" as gnuplot reads it: nothing in it is special. Control characters become blanks, bytes that are not UTF-8 question marks. */
 void kvl_plot_quote(FILE *script, const char *text);
+/* The same for a file's name: byte for byte. */
+void kvl_plot_quote_path(FILE *script, const char *path);
 
 /* A logarithmic axis ('x' or 'y') a little wider than [low, high], 0 < low <= high, with tics at 1, 2, 5 of each decade while there are few. */
 void kvl_plot_log_axis(FILE *script, char axis, double low, double high);

@@ -176,7 +176,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
     for (uint32_t i = 0; i < m->mode_count; i++) {
       char style[128];
       (void)fputs(i == 0 ? "plot " : ", ", script);
-      kvl_plot_quote(script, numbers);
+      kvl_plot_quote_path(script, numbers);
       style_text(m, i, style, sizeof style);
       (void)fprintf(script, " skip 1 using 1:%u with %s notitle", 3 + (PANELS + 1) * i + (unsigned)p, style);
     }

@@ -26,9 +26,9 @@ struct moments {
 enum { SUM_BATCH, SUM_WAITING, SUM_RESERVED, SUM_LENT, SUM_RETIRING, SUM_FREE, SUM_RESIDENT, SUM_TIME, SUMS };
 
 struct timeline {
-  double bin[BINS][SUMS];
-  double bin_s;
-  uint32_t bins;
+  double bin[BINS][SUMS]; /* times nanoseconds */
+  uint64_t end_ns;
+  uint32_t at;
   double batch_max, waiting_max, lent_max, lent_at_full, retiring_max; /* lent, retiring: percent of HBM */
   const char *label;
 };
@@ -62,19 +62,24 @@ static int by_time(const void *a, const void *b)
   return order != 0 ? order : (x->order > y->order) - (x->order < y->order);
 }
 
+/* Where bin b ends. Integers: with doubles, an edge can round to the wrong side of itself. */
+static uint64_t edge_ns(const struct timeline *line, uint32_t b)
+{
+  return b + 1 < BINS ? line->end_ns / BINS * (b + 1) + line->end_ns % BINS * (b + 1) / BINS : UINT64_MAX;
+}
+
 /* Adds what all GPUs show between two times, cut at the edges of bins. */
 static void add_span(struct timeline *line, const double now[SUMS], uint64_t from_ns, uint64_t to_ns)
 {
-  double from = (double)from_ns / 1e9, to = (double)to_ns / 1e9;
-  while (from < to) {
-    uint32_t b = (uint32_t)(from / line->bin_s);
-    b = b < line->bins ? b : line->bins - 1;
-    double edge = b + 1 < line->bins ? (b + 1) * line->bin_s : to;
-    double end = edge < to && edge > from ? edge : to;
-    for (int s = 0; s < SUMS; s++) {
-      line->bin[b][s] += now[s] * (end - from);
+  while (from_ns < to_ns) {
+    while (line->at < BINS - 1 && edge_ns(line, line->at) <= from_ns) { /* spans come in the order of time */
+      line->at++;
     }
-    from = end;
+    uint64_t edge = edge_ns(line, line->at), end = edge < to_ns ? edge : to_ns;
+    for (int s = 0; s < SUMS; s++) {
+      line->bin[line->at][s] += now[s] * (double)(end - from_ns);
+    }
+    from_ns = end;
   }
 }
 
@@ -110,9 +115,8 @@ static int build(struct timeline *line, struct moments *m)
     return -ENOMEM;
   }
   qsort(m->item, m->count, sizeof *m->item, by_time);
-  double end_s = (double)m->item[m->count - 1].time_ns / 1e9;
-  line->bins = BINS;
-  line->bin_s = end_s > 0.0 ? end_s / BINS : 1.0;
+  uint64_t last_ns = m->item[m->count - 1].time_ns;
+  line->end_ns = last_ns > 0 ? last_ns : 1000000000; /* one sample at time 0 is drawn as a second */
   double now[SUMS] = {0};
   for (size_t i = 0; i < m->count; i++) {
     const struct moment *s = &m->item[i];
@@ -132,7 +136,7 @@ static int build(struct timeline *line, struct moments *m)
       line->lent_at_full = lent;
     }
   }
-  add_span(line, now, m->item[m->count - 1].time_ns, m->item[m->count - 1].time_ns + (end_s > 0.0 ? 1 : 1000000000u));
+  add_span(line, now, last_ns, last_ns > 0 ? last_ns + 1 : line->end_ns);
   free(last);
   free(seen);
   return 0;
@@ -142,13 +146,13 @@ static void write_numbers(FILE *out, const struct timeline *line)
 {
   (void)fputs("time_s\tdecode_batch\twaiting\thbm_reserved_percent\thbm_lent_percent\thbm_retiring_percent\thbm_free_percent\t"
               "history_in_hbm_percent\n", out);
-  for (uint32_t b = 0; b < line->bins; b++) {
+  for (uint32_t b = 0; b < BINS; b++) {
     const double *s = line->bin[b];
     if (!(s[SUM_TIME] > 0.0)) {
       continue;
     }
     double frames = frames_of(s);
-    (void)fprintf(out, "%.6f\t%.3f\t%.3f\t%.4f\t%.4f\t%.4f\t%.4f\t", (b + 0.5) * line->bin_s, s[SUM_BATCH] / s[SUM_TIME],
+    (void)fprintf(out, "%.6f\t%.3f\t%.3f\t%.4f\t%.4f\t%.4f\t%.4f\t", (b + 0.5) * (double)line->end_ns / 1e9 / BINS, s[SUM_BATCH] / s[SUM_TIME],
                   s[SUM_WAITING] / s[SUM_TIME], 100.0 * s[SUM_RESERVED] / frames, 100.0 * s[SUM_LENT] / frames, 100.0 * s[SUM_RETIRING] / frames,
                   100.0 * s[SUM_FREE] / frames);
     if (s[SUM_BATCH] > 0.0) {
@@ -174,17 +178,17 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   (void)fputs("set multiplot\nset lmargin at screen 0.09\nset rmargin at screen 0.79\n"
               "set key at screen 0.80, graph 1.02 left top Left reverse vertical\n"
               "set yrange [0:*]\nset offsets 0, 0, graph 0.05, 0\n", script);
-  (void)fprintf(script, "set xrange [0:%.9g]\n", line->bins * line->bin_s);
+  (void)fprintf(script, "set xrange [0:%.9g]\n", (double)line->end_ns / 1e9);
   (void)fputs("set label 1 ", script);
   kvl_plot_quote(script, title);
   (void)fputs(" at screen 0.01, screen 0.965 left font ',14'\n", script);
   (void)fputs("set tmargin at screen 0.90\nset bmargin at screen 0.56\nset ylabel 'requests'\nset format x ''\nplot ", script);
-  kvl_plot_quote(script, numbers);
+  kvl_plot_quote_path(script, numbers);
   (void)fputs(" skip 1 using 1:2 with lines linewidth 2.2 linecolor rgb '#0072B2' title 'decoding', "
               "'' skip 1 using 1:3 with lines linewidth 1.6 dashtype 2 linecolor rgb '#D55E00' title 'waiting'\n"
               "unset label 1\nset tmargin at screen 0.50\nset bmargin at screen 0.115\nset format x '%g'\nset xlabel 'simulated time, s' offset 0,0.4\n"
               "unset offsets\nset yrange [0:103]\nset ytics 0, 20, 100\nset ylabel 'share, %'\nset style fill solid 1.0 noborder\nset grid front\nplot ", script);
-  kvl_plot_quote(script, numbers);
+  kvl_plot_quote_path(script, numbers);
   (void)fputs(" skip 1 using 1:(0):4 with filledcurves linecolor rgb '#9ecae1' title 'HBM: reserved'", script);
   if (line->lent_max > 0.0) {
     (void)fputs(", '' skip 1 using 1:4:($4+$5) with filledcurves linecolor rgb '#009E73' title 'HBM: lent pages'", script);
