@@ -35,9 +35,9 @@ int kvl_resid_admit(struct kvl_resid *resid, const struct kvl_demand *demand, ui
   if (demand->input_tokens > demand->max_tokens) {
     return -EINVAL;
   }
-  bool paged = resid->config.mode != KVL_MODE_RESIDENT;
+  bool lends = resid->config.mode == KVL_MODE_ADAPTIVE;
   if (demand->fixed_frames > resid->config.frames ||
-      (paged && demand->max_tokens / resid->config.tokens_per_page > resid->config.pages_max)) {
+      (lends && demand->max_tokens / resid->config.tokens_per_page > resid->config.pages_max)) {
     return -E2BIG;
   }
   uint32_t slot = kvl_bitset_first(&resid->idle);

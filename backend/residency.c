@@ -11,7 +11,7 @@ static bool possible(const struct kvl_resid_config *config)
   return config->frames <= INT32_MAX && config->pages_max <= INT32_MAX && config->requests_max <= INT32_MAX && config->tokens_per_page > 0;
 }
 
-/* Only adaptive mode has page tables: in the others every page is always, or never, in HBM. */
+/* Only adaptive mode has page tables: in the others no page is ever lent. */
 static void layout_requests(struct kvl_resid *resid, struct kvl_carve *carve, const struct kvl_resid_config *config)
 {
   bool adaptive = config->mode == KVL_MODE_ADAPTIVE;
@@ -25,13 +25,6 @@ static void layout_requests(struct kvl_resid *resid, struct kvl_carve *carve, co
       kvl_page_table_layout(request == NULL ? NULL : &request[r].table, carve, config->pages_max,
                             config->revoke_order == KVL_REVOKE_LEAST_SELECTED, config->give_order == KVL_GIVE_MOST_SELECTED);
     }
-  }
-  kvl_frame *no_map = kvl_carve(carve, config->mode == KVL_MODE_FIXED ? config->pages_max : 0, sizeof *no_map);
-  if (no_map != NULL) {
-    for (uint32_t page = 0; config->mode == KVL_MODE_FIXED && page < config->pages_max; page++) {
-      no_map[page] = KVL_NONE;
-    }
-    resid->no_map = no_map;
   }
 }
 
@@ -124,9 +117,9 @@ void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_p
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole)
 {
   const struct kvl_page_table *table = &resid->request[request].table;
-  *pages = table->complete;
+  *pages = table->pages > 0 ? table->complete : 0;
   *whole = table->mapped_count == table->complete;
-  return table->pages > 0 ? table->map : resid->no_map;
+  return table->map;
 }
 
 void kvl_resid_usage(const struct kvl_resid *resid, struct kvl_resid_usage *usage)

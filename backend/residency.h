@@ -24,7 +24,7 @@ struct kvl_resid_config {
   enum kvl_mode mode;
   uint32_t frames;                /* HBM for KV of this GPU, in frames */
   uint32_t requests_max;          /* batch slots */
-  uint32_t pages_max;             /* pages of the longest request */
+  uint32_t pages_max;             /* pages of the longest request; adaptive mode only */
   uint32_t tokens_per_page;
   uint32_t give_back_pages_max;   /* I6: a gap */
   enum kvl_revoke_order revoke_order;
@@ -104,7 +104,8 @@ void kvl_resid_end(struct kvl_resid *resid, kvl_request request);
 void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page page, uint32_t lanes);
 
 /* The page map of a request: frame or -1 by page, `*pages` entries; valid until the request ends. *whole: every whole page complete on the host
- * is mapped. Resident mode has no pages (0, whole): all history is in the reserved frames. */
+ * is mapped. The other modes have no map (NULL, 0 pages): resident, all history is in the reserved frames and *whole is 1; fixed, *whole is 1
+ * only before the first page is complete. */
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole);
 
 struct kvl_resid_usage {

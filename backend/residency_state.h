@@ -34,7 +34,6 @@ struct kvl_resid {
   uint64_t wanted_total;       /* sum of wanted: 0 makes a give-back O(1) */
   uint32_t requests;
   uint64_t pages_lent, pages_revoked, pages_given_back;
-  kvl_frame *no_map;           /* fixed mode: the page map of every request, all -1 */
   uint32_t *take;              /* by request: pages to revoke */
   struct kvl_share *shares;    /* heap of the largest remainders */
   uint64_t *audit;             /* verify: one bit a frame */

@@ -156,7 +156,7 @@ int naive_admit(struct naive_world *w, const struct kvl_demand *demand, uint32_t
   if (demand->input_tokens > demand->max_tokens) {
     return -EINVAL;
   }
-  uint32_t pages = w->config.mode == KVL_MODE_RESIDENT ? 0 : demand->max_tokens / w->config.tokens_per_page;
+  uint32_t pages = w->config.mode != KVL_MODE_ADAPTIVE ? 0 : demand->max_tokens / w->config.tokens_per_page;
   if (demand->fixed_frames > w->config.frames || pages > w->config.pages_max) {
     return -E2BIG;
   }

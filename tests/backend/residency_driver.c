@@ -118,14 +118,14 @@ static const char *compare_frames(struct kvl_driver *d)
 static const char *compare_request(struct kvl_driver *d, kvl_request r)
 {
   uint32_t pages, complete = naive_complete(&d->naive, r);
-  int whole, all = 1;
+  bool mapped = d->config.mode == KVL_MODE_ADAPTIVE;
+  int whole, all = mapped || complete == 0;
   const kvl_frame *map = kvl_resid_page_map(d->real, r, &pages, &whole);
-  bool paged = d->config.mode != KVL_MODE_RESIDENT;
-  if (pages != complete || kvl_resid_held(d->real, r) != naive_held(&d->naive, r)) {
+  if (pages != (mapped ? complete : 0) || kvl_resid_held(d->real, r) != naive_held(&d->naive, r)) {
     return differ(d, "request %u: %u pages of which %u held, not %u and %u", r, pages, kvl_resid_held(d->real, r), complete,
                   naive_held(&d->naive, r));
   }
-  for (uint32_t page = 0; paged && page < complete; page++) {
+  for (uint32_t page = 0; page < pages; page++) {
     int frame = naive_frame_of(&d->naive, r, (kvl_page)page);
     int readable = frame >= 0 && !d->naive.frame[frame].copying ? frame : KVL_NONE;
     all = all && readable >= 0;
