@@ -6,8 +6,8 @@
 
 #include "backend/base/rng.h"
 
-/* A scheduled row is one word: row << 8 | static class << 3 | state. */
-enum { CHUNK = 32, NEAR = 128, BLOCK = 64, FAR = 64, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
+/* A scheduled row is one word: row << ROW_SHIFT | static class << STATE_BITS | state. */
+enum { STATE_BITS = 3, ROW_SHIFT = 9, CHUNK = 32, NEAR = 128, BLOCK = 64, FAR = 64, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
 
 /* A calendar bucket: a stack of chunks, newest entry on top, so that short gaps come first and a surplus defers the longest ones. Word 0 of a chunk links. */
 struct bucket {
@@ -190,7 +190,7 @@ static void push(struct kvl_gap *g, struct bucket *b, uint32_t entry)
   if (b->fill == CHUNK - 1) {
     uint32_t fresh = g->chunk_free;
     if (fresh == 0) { /* more rows than the calendar was made for: this one is forgotten */
-      release(g, entry >> 8);
+      release(g, entry >> ROW_SHIFT);
       return;
     }
     g->chunk_free = g->chunk[fresh][0];
@@ -226,31 +226,39 @@ static void schedule(struct kvl_gap *g, struct segment *s, uint32_t step, uint32
   }
 }
 
+/* The class a row plays now: its static one, moved by the threshold's drift and by recency. KVL_GAP_CLASSES or more: out of reach. */
+static inline int32_t class_now(const struct kvl_gap *g, uint32_t row, uint32_t fixed, uint32_t random)
+{
+  uint32_t distance = g->rows - 1 - row;
+  int32_t at_q8 = (int32_t)(fixed << 8) + g->drift_q8;
+  if (distance < g->near_rows) {
+    at_q8 -= g->law->table->rec_q8[(uint64_t)distance * g->near_scale >> 24];
+  }
+  if (at_q8 < 0) {
+    return 0;
+  }
+  return (at_q8 + (int32_t)random) >> 8;
+}
+
 /* The row was selected in this step: draws its next gap. */
 static inline void draw_gap(struct kvl_gap *g, struct segment *s, uint32_t entry, uint64_t random, uint32_t *next, uint32_t *next_count)
 {
-  uint32_t row = entry >> 8, state = entry & 7, u = (uint32_t)random & 65535;
-  uint32_t distance = g->rows - 1 - row;
-  int32_t shift = g->drift_q8;
-  if (distance < g->near_rows) {
-    shift -= g->law->table->rec_q8[(uint64_t)distance * g->near_scale >> 24];
-  }
-  int32_t c = (int32_t)(entry >> 3 & 31) + ((shift + (int32_t)(random >> 16 & 255)) >> 8);
-  c = c < 0 ? 0 : c;
+  uint32_t row = entry >> ROW_SHIFT, state = entry & (KVL_GAP_STATES - 1), u = (uint32_t)random & 65535;
+  int32_t c = class_now(g, row, entry >> STATE_BITS & (KVL_GAP_STATIC - 1), random >> 16 & 255);
   if (c >= KVL_GAP_CLASSES) {
     release(g, row);
     return;
   }
-  const uint16_t *cdf = g->law->table->cdf_q16[c][state];
+  const uint16_t *longer = g->law->table->longer_q16[c][state];
   uint32_t bin = 0;
-  while (bin < KVL_GAP_BINS && u >= cdf[bin]) {
+  while (bin < KVL_GAP_BINS && u < longer[bin]) {
     bin++;
   }
   if (bin == KVL_GAP_BINS) {
     release(g, row);
     return;
   }
-  uint32_t after = (entry & ~7u) | kvl_gap_next_state(state, bin, (uint32_t)(random >> 24) & 255);
+  uint32_t after = (entry & ~(uint32_t)(KVL_GAP_STATES - 1)) | kvl_gap_next_state(state, bin, (uint32_t)(random >> 24) & 255);
   if (bin == 0 && *next_count < 2 * s->k) {
     next[(*next_count)++] = after;
   } else {
@@ -279,7 +287,7 @@ static void settle(struct kvl_gap *g, struct segment *s, uint32_t row, uint32_t 
   uint32_t ahead = (uint32_t)((random & 0xffffff) * gap >> 24);
   uint32_t state = kvl_gap_next_state(cell / KVL_GAP_BINS, bin, (uint32_t)(random >> 24) & 255);
   bit_set(g->used, row);
-  schedule(g, s, g->step + ahead, row << 8 | fixed << 3 | state);
+  schedule(g, s, g->step + ahead, row << ROW_SHIFT | fixed << STATE_BITS | state);
 }
 
 /* A row that recency can lift: new ones, and those near the end at the start. */
@@ -289,14 +297,9 @@ static void settle_near(struct kvl_gap *g, uint32_t row)
   if (g->segments > 1) { /* a window of 8 segments has the rows of one selection, so all of them have segments / 8 as many */
     s = &g->segment[kvl_rng_below(&s->rng, g->segments)];
   }
-  uint32_t fixed = draw_static(g, s), distance = g->rows - 1 - row;
+  uint32_t fixed = draw_static(g, s);
   uint64_t random = kvl_rng_next(&s->rng);
-  int32_t shift = g->drift_q8;
-  if (distance < g->near_rows) {
-    shift -= g->law->table->rec_q8[(uint64_t)distance * g->near_scale >> 24];
-  }
-  int32_t c = (int32_t)fixed + ((shift + (int32_t)(random & 255)) >> 8);
-  c = c < 0 ? 0 : c;
+  int32_t c = class_now(g, row, fixed, random & 255);
   if (c >= KVL_GAP_CLASSES || bit_get(g->used, row)) {
     return;
   }
@@ -492,7 +495,7 @@ static uint32_t stand_ins(const struct kvl_gap *g, const struct segment *s, int3
   const struct bucket *b = &s->near[(g->step + 1) % NEAR];
   uint32_t n = 0, chunk = b->head, fill = b->fill;
   while (chunk != 0 && n < max) {
-    uint32_t candidate = g->chunk[chunk][fill] >> 8;
+    uint32_t candidate = g->chunk[chunk][fill] >> ROW_SHIFT;
     if (!bit_get(g->bursting, candidate)) {
       row[n++] = (int32_t)candidate;
     }
@@ -526,7 +529,7 @@ static void step_segment(struct kvl_gap *g, struct segment *s)
   uint32_t *next = s->next[(g->step + 1) & 1], next_count = 0, due_count = s->next_count, i = 0, entry;
   for (; i < due_count && n < s->k; i++) {
     entry = due[i];
-    uint32_t row = entry >> 8;
+    uint32_t row = entry >> ROW_SHIFT;
     if (!(g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) || !bit_get(g->bursting, row)) {
       out[n++] = (int32_t)row;
     }
@@ -537,7 +540,7 @@ static void step_segment(struct kvl_gap *g, struct segment *s)
   }
   struct bucket *today = &s->near[g->step % NEAR];
   while (n < s->k && pop(g, today, &entry)) {
-    uint32_t row = entry >> 8;
+    uint32_t row = entry >> ROW_SHIFT;
     if (!(g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) || !bit_get(g->bursting, row)) {
       out[n++] = (int32_t)row;
     }
@@ -562,7 +565,7 @@ static void step_segment(struct kvl_gap *g, struct segment *s)
     c = c < 0 ? 0 : c > KVL_GAP_STATIC - 1 ? KVL_GAP_STATIC - 1 : c;
     out[n++] = (int32_t)row;
     bit_set(g->used, row);
-    draw_gap(g, s, row << 8 | (uint32_t)c << 3, kvl_rng_next(&s->rng), next, &next_count);
+    draw_gap(g, s, row << ROW_SHIFT | (uint32_t)c << STATE_BITS, kvl_rng_next(&s->rng), next, &next_count);
   }
   s->next_count = next_count;
   s->lanes_filled = n;

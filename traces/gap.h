@@ -14,16 +14,17 @@
 
 #include "traces/gap_table.h"
 
-enum { KVL_GAP_SINKS = 4, KVL_GAP_ROWS_MAX = 1 << 24, KVL_GAP_WINDOW = 8, KVL_GAP_SHARES = 4, KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES };
+enum { KVL_GAP_SINKS = 4, KVL_GAP_ROWS_MAX = 1 << 23, KVL_GAP_WINDOW = 8, KVL_GAP_SHARES = 4, KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES };
 
-/* A table prepared for use: derived sums, computed once a source and shared by its streams. */
+/* A table prepared for use: derived sums, computed once a source and shared by its streams. A margin between two classes is played by either at random, in
+ * proportion to its distance from the other; the tables were learned that way. */
 struct kvl_gap_law {
   const struct kvl_gap_table *table;
-  uint32_t skew_q8[KVL_GAP_CLASSES];                                      /* how far gaps lean to the short end of their bin; 256: a triangle */
-  uint32_t scheduled_q16[KVL_GAP_CLASSES];                                /* probability that a row of the class has a place in the calendar */
-  uint32_t never_q32[KVL_GAP_CLASSES];                                    /* probability that a gap is longer than KVL_GAP_MAX */
-  uint32_t biased_q32[KVL_GAP_CLASSES][KVL_GAP_STATES * KVL_GAP_BINS];    /* cumulative: (state before, bin) of the gap that covers a random moment */
-  uint32_t expect_q32[512];                                               /* P(selected) of a row by threshold: (i - 128) / 8 classes above the mean */
+  uint32_t skew_q8[KVL_GAP_CLASSES];                                   /* how far gaps lean to the short end of their bin; 256: a triangle */
+  uint32_t scheduled_q16[KVL_GAP_CLASSES];                             /* probability that a row of the class has a place in the calendar */
+  uint32_t never_q32[KVL_GAP_CLASSES];                                 /* probability that a gap is longer than KVL_GAP_MAX */
+  uint32_t biased_q32[KVL_GAP_CLASSES][KVL_GAP_STATES * KVL_GAP_BINS]; /* cumulative: (state before, bin) of the gap that covers a random moment */
+  uint32_t expect_q32[512];                                            /* P(selected) of a row by threshold: (i - 256) / 4 classes above the mean */
 };
 
 void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table);

@@ -15,10 +15,20 @@
 #include "traces/preset.h"
 #include "traces/score.h"
 
+/* Margins are learned on a grid four times finer than the classes: a class is what the margins around it look like together, weighted by their distance
+ * and by how many rows have them, because that is how rows are dealt to classes. */
+enum { SUB = 4, MARGINS = KVL_GAP_CLASSES * SUB };
+
 struct counts {
   uint64_t selected, gap_sum;
   uint64_t state[KVL_GAP_STATES];
   uint64_t gap[KVL_GAP_STATES][KVL_GAP_BINS + 1];
+};
+
+struct mixture {
+  double select, selected, gap_sum;
+  double state[KVL_GAP_STATES];
+  double gap[KVL_GAP_STATES][KVL_GAP_BINS + 1];
 };
 
 static void learn(const struct kvl_score_params *p, uint64_t steps, uint64_t seed, struct counts *counts)
@@ -28,8 +38,10 @@ static void learn(const struct kvl_score_params *p, uint64_t steps, uint64_t see
   double moving = sqrt(p->var_a + p->var_b + p->var_white);
   double rho_a = exp(-1 / p->tau_a), rho_b = exp(-1 / p->tau_b);
   double sd_a = sqrt(p->var_a * (1 - rho_a * rho_a)), sd_b = sqrt(p->var_b * (1 - rho_b * rho_b)), sd_w = sqrt(p->var_white);
-  uint64_t last[KVL_GAP_CLASSES] = {0};
-  uint32_t state[KVL_GAP_CLASSES] = {0};
+  static uint64_t last[MARGINS];
+  static uint32_t state[MARGINS];
+  memset(last, 0, sizeof last);
+  memset(state, 0, sizeof state);
   kvl_ziggurat_init(&zig);
   kvl_rng_init(&rng, seed, "gap fit path", 0);
   kvl_rng_init(&coin, seed, "gap fit coin", 0);
@@ -37,8 +49,8 @@ static void learn(const struct kvl_score_params *p, uint64_t steps, uint64_t see
   for (uint64_t t = 1; t <= steps; t++) {
     a = rho_a * a + sd_a * kvl_ziggurat_normal(&zig, &rng);
     b = rho_b * b + sd_b * kvl_ziggurat_normal(&zig, &rng);
-    double margin = 2 * (a + b + sd_w * kvl_ziggurat_normal(&zig, &rng)) / moving + KVL_GAP_ZERO;
-    for (int c = 0; c < KVL_GAP_CLASSES && margin > c; c++) {
+    double margin = SUB * (KVL_GAP_PER_SD * (a + b + sd_w * kvl_ziggurat_normal(&zig, &rng)) / moving + KVL_GAP_ZERO);
+    for (int c = 0; c < MARGINS && margin > c; c++) {
       struct counts *n = &counts[c];
       if (last[c] != 0) {
         uint64_t gap = t - last[c];
@@ -54,19 +66,44 @@ static void learn(const struct kvl_score_params *p, uint64_t steps, uint64_t see
   }
 }
 
+static void mix(const struct counts *counts, int c, double slope, struct mixture *m)
+{
+  double weights = 0;
+  memset(m, 0, sizeof *m);
+  for (int j = -SUB + 1; j < SUB; j++) {
+    int at = c * SUB + j;
+    if (at < 0 || at >= MARGINS) {
+      continue;
+    }
+    const struct counts *n = &counts[at];
+    double away = (double)j / SUB, w = (1 - fabs(away)) * exp(slope * away);
+    weights += w;
+    m->select += w * .5 * erfc((c + away - KVL_GAP_ZERO) / KVL_GAP_PER_SD * sqrt(.5));
+    m->selected += w * (double)n->selected;
+    m->gap_sum += w * (double)n->gap_sum;
+    for (int s = 0; s < KVL_GAP_STATES; s++) {
+      m->state[s] += w * (double)n->state[s];
+      for (int bin = 0; bin <= KVL_GAP_BINS; bin++) {
+        m->gap[s][bin] += w * (double)n->gap[s][bin];
+      }
+    }
+  }
+  m->select /= weights;
+}
+
 /* The counts to use for a state: its own, or those of the nearest state that was seen often enough (recency moves rows to states that a fixed margin
  * never shows). */
-static const uint64_t *usable(const struct counts *n, int state)
+static const double *usable(const struct mixture *m, int state)
 {
   for (int away = 0; away < KVL_GAP_STATES; away++) {
     for (int sign = -1; sign <= 1; sign += 2) {
       int s = state + sign * away;
-      if (s >= 0 && s < KVL_GAP_STATES && n->state[s] >= 400) {
-        return n->gap[s];
+      if (s >= 0 && s < KVL_GAP_STATES && m->state[s] >= 400) {
+        return m->gap[s];
       }
     }
   }
-  return n->gap[0];
+  return m->gap[0];
 }
 
 static double q(double x, double scale)
@@ -77,22 +114,26 @@ static double q(double x, double scale)
 
 static void print_preset(unsigned preset, uint64_t steps, uint64_t seed)
 {
-  static struct counts counts[KVL_GAP_CLASSES];
+  static struct counts counts[MARGINS];
+  static struct mixture mixture[KVL_GAP_CLASSES];
   struct kvl_score_params p;
   kvl_score_preset(preset, &p);
   memset(counts, 0, sizeof counts);
   learn(&p, steps, seed, counts);
-  double step = .5 * sqrt(p.var_a + p.var_b + p.var_white);
+  double step = 1. / KVL_GAP_PER_SD * sqrt(p.var_a + p.var_b + p.var_white), ratio = sqrt(p.var_static) / step;
+  for (int c = 0; c < KVL_GAP_CLASSES; c++) {
+    mix(counts, c, 2.5 / ratio, &mixture[c]); /* thresholds lie 2 to 3 standard deviations up */
+  }
   printf("  { /* %s */\n", kvl_preset_names[preset]);
-  printf("    .ratio_q16 = %.0f, .rtau = %.0f, .burst_starts_q32 = %.0f, .burst_end_q32 = %.0f,\n", floor(65536 * sqrt(p.var_static) / step + .5),
-         p.rtau, q(p.eps, 0x1p32), q(1 / p.tb, 0x1p32));
+  printf("    .ratio_q16 = %.0f, .rtau = %.0f, .burst_starts_q32 = %.0f, .burst_end_q32 = %.0f,\n", floor(65536 * ratio + .5), p.rtau,
+         q(p.eps, 0x1p32), q(1 / p.tb, 0x1p32));
   printf("    .select_q32 = {");
   for (int c = 0; c < KVL_GAP_CLASSES; c++) {
-    printf("%s%.0f", c ? ", " : "", q((double)counts[c].selected / (double)steps, 0x1p32));
+    printf("%s%.0f", c ? ", " : "", q(mixture[c].select, 0x1p32));
   }
   printf("},\n    .mean_q16 = {");
   for (int c = 0; c < KVL_GAP_CLASSES; c++) {
-    printf("%s%.0f", c ? ", " : "", floor(65536 * (double)counts[c].gap_sum / (double)counts[c].selected + .5));
+    printf("%s%.0f", c ? ", " : "", floor(65536 * mixture[c].gap_sum / mixture[c].selected + .5));
   }
   printf("},\n    .rec_q8 = {");
   for (int i = 0; i < KVL_GAP_REC; i++) {
@@ -103,23 +144,23 @@ static void print_preset(unsigned preset, uint64_t steps, uint64_t seed)
     double sum = 0;
     printf("      {");
     for (int s = 0; s < KVL_GAP_STATES; s++) {
-      sum += (double)counts[c].state[s];
-      printf("%s%.0f", s ? ", " : "", q(sum / (double)counts[c].selected, 65536));
+      sum += mixture[c].state[s];
+      printf("%s%.0f", s ? ", " : "", q(sum / mixture[c].selected, 65536));
     }
     printf("},\n");
   }
-  printf("    },\n    .cdf_q16 = {\n");
+  printf("    },\n    .longer_q16 = {\n");
   for (int c = 0; c < KVL_GAP_CLASSES; c++) {
     for (int s = 0; s < KVL_GAP_STATES; s++) {
-      const uint64_t *n = usable(&counts[c], s);
+      const double *n = usable(&mixture[c], s);
       double total = 0, sum = 0;
       for (int bin = 0; bin <= KVL_GAP_BINS; bin++) {
-        total += (double)n[bin];
+        total += n[bin];
       }
       printf("      %s{", s ? " " : "{");
       for (int bin = 0; bin < KVL_GAP_BINS; bin++) {
-        sum += (double)n[bin];
-        printf("%s%.0f", bin ? "," : "", total > 0 ? q(sum / total, 65536) : 0);
+        sum += n[bin];
+        printf("%s%.0f", bin ? "," : "", total > 0 ? q(1 - sum / total, 65536) : 0);
       }
       printf("}%s\n", s == KVL_GAP_STATES - 1 ? "}," : ",");
     }

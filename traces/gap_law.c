@@ -13,13 +13,13 @@ static void init_class(struct kvl_gap_law *law, uint32_t c)
   for (uint32_t s = 0; s < KVL_GAP_STATES; s++) {
     uint64_t share = t->state_q16[c][s] - (s > 0 ? t->state_q16[c][s - 1] : 0u);
     for (uint32_t bin = 0; bin < KVL_GAP_BINS; bin++) {
-      uint64_t p = t->cdf_q16[c][s][bin] - (bin > 0 ? t->cdf_q16[c][s][bin - 1] : 0u);
+      uint64_t p = (bin > 0 ? t->longer_q16[c][s][bin - 1] : 65536u) - t->longer_q16[c][s][bin];
       uint64_t *w = &weight[s * KVL_GAP_BINS + bin];
       *w = share * p * (2 * kvl_gap_bin_first(bin) + kvl_gap_bin_count(bin) - 1); /* twice the mean gap if flat; below 2^45 */
       total += *w;
       width += bin >= 8 ? share * p * kvl_gap_bin_count(bin) : 0;
     }
-    never += share * (65535u - t->cdf_q16[c][s][KVL_GAP_BINS - 1]);
+    never += share * t->longer_q16[c][s][KVL_GAP_BINS - 1];
   }
   law->never_q32[c] = (uint32_t)(never < UINT32_MAX ? never : UINT32_MAX);
   uint64_t flat_q16 = total >> 17;
@@ -36,7 +36,7 @@ static void init_class(struct kvl_gap_law *law, uint32_t c)
   }
 }
 
-/* expect[i]: threshold (i - 128) / 8 classes above the mean static term (which is class KVL_GAP_ZERO when the threshold is 0). */
+/* expect[i]: threshold (i - 256) / 4 classes above the mean static term (which is class KVL_GAP_ZERO when the threshold is 0). */
 static void init_expect(struct kvl_gap_law *law)
 {
   const struct kvl_gap_table *t = law->table;
@@ -44,7 +44,7 @@ static void init_expect(struct kvl_gap_law *law)
     uint64_t sum = 0;
     for (int32_t cell = -KVL_GAP_NORMAL; cell < KVL_GAP_NORMAL; cell++) {
       uint64_t mass = kvl_gap_normal_q32[cell >= 0 ? cell : -cell - 1];
-      int64_t at_q16 = (int64_t)(i - 128) * 8192 + KVL_GAP_ZERO * 65536 - (int64_t)(2 * cell + 1) * t->ratio_q16 / 64;
+      int64_t at_q16 = (int64_t)(i - 256) * 16384 + KVL_GAP_ZERO * 65536 - (int64_t)(2 * cell + 1) * t->ratio_q16 / 64;
       if (at_q16 >= KVL_GAP_CLASSES * 65536) {
         continue;
       }
@@ -74,15 +74,15 @@ void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table
 /* P(selected) at a threshold theta_q16 classes above the mean static term. */
 static uint64_t expect_at(const struct kvl_gap_law *law, int64_t theta_q16)
 {
-  int64_t at = theta_q16 + 16 * 65536;
+  int64_t at = theta_q16 + 64 * 65536;
   if (at < 0) {
     at = 0;
   }
-  if (at >= 511 * 8192) {
-    at = 511 * 8192 - 1;
+  if (at >= 511 * 16384) {
+    at = 511 * 16384 - 1;
   }
-  uint64_t i = (uint64_t)at / 8192, part = (uint64_t)at % 8192;
-  return ((uint64_t)law->expect_q32[i] * (8192 - part) + (uint64_t)law->expect_q32[i + 1] * part) / 8192;
+  uint64_t i = (uint64_t)at / 16384, part = (uint64_t)at % 16384;
+  return ((uint64_t)law->expect_q32[i] * (16384 - part) + (uint64_t)law->expect_q32[i + 1] * part) / 16384;
 }
 
 /* Rows selected a step on average, Q16, apart from sinks and bursts. */
@@ -104,7 +104,8 @@ void kvl_gap_balance(const struct kvl_gap_law *law, uint32_t k, uint32_t rows, s
   uint64_t bursts_q16 = (uint64_t)k * t->burst_starts_q32 / (t->burst_end_q32 >> 16);
   uint64_t taken = bursts_q16 + ((uint64_t)KVL_GAP_SINKS << 16), want = (uint64_t)k << 16;
   want = want > taken ? want - taken : 0;
-  int64_t low = -16 * 65536, high = 47 * 65536; /* expected rows fall as the threshold rises */
+  want += want * (bursts_q16 >> 16) / (rows > 0 ? rows : 1); /* a burst may hit a row that is due anyway */
+  int64_t low = -45 * 65536, high = 62 * 65536; /* expected rows fall as the threshold rises */
   while (high - low > 16) {
     int64_t mid = (low + high) / 2;
     if (expect_rows_q16(law, rows, mid) > want) {
@@ -120,7 +121,7 @@ void kvl_gap_balance(const struct kvl_gap_law *law, uint32_t k, uint32_t rows, s
     int64_t at_q16 = low + KVL_GAP_ZERO * 65536 - (int64_t)(2 * cell + 1) * t->ratio_q16 / 64;
     at_q16 = at_q16 < 0 ? 0 : at_q16 > (KVL_GAP_STATIC - 1) * 65536 - 1 ? (KVL_GAP_STATIC - 1) * 65536 - 1 : at_q16;
     uint32_t c = (uint32_t)(at_q16 >> 16);
-    uint64_t part = (uint64_t)(at_q16 & 65535), upper = (mass * part) >> 16;
+    uint64_t upper = (mass * (uint64_t)(at_q16 & 65535)) >> 16;
     balance->weight_q32[c] += mass - upper;
     balance->weight_q32[c + 1] += upper;
   }

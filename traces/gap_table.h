@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 enum {
-  KVL_GAP_CLASSES = 16,     /* live margins: class c has margin (c - KVL_GAP_ZERO) / 2; a higher one is never selected */
-  KVL_GAP_ZERO = 7,
-  KVL_GAP_STATIC = 32,      /* classes a static term can have: recency lifts a position by up to 16 */
+  KVL_GAP_PER_SD = 4,       /* classes a standard deviation of the moving terms */
+  KVL_GAP_CLASSES = 32,     /* live margins: class c has margin (c - KVL_GAP_ZERO) / KVL_GAP_PER_SD; a higher one is never selected */
+  KVL_GAP_ZERO = 14,
+  KVL_GAP_STATIC = 64,      /* classes a static term can have: recency may lift a position by 32 */
   KVL_GAP_STATES = 8,       /* memory: 0 just came back .. 7 selected for long */
   KVL_GAP_BINS = 24,        /* gaps 1 .. 8, then two bins an octave up to 2,048 */
   KVL_GAP_MAX = 2048,       /* longer gaps: "never"; the position returns to the unselected pool */
@@ -29,7 +30,7 @@ struct kvl_gap_table {
   uint32_t mean_q16[KVL_GAP_CLASSES];                  /* mean gap, longer ones than KVL_GAP_MAX counted as 0 */
   uint16_t rec_q8[KVL_GAP_REC];                        /* classes gained from recency, by distance * 8 / rtau */
   uint16_t state_q16[KVL_GAP_CLASSES][KVL_GAP_STATES]; /* share of a class's selections made in each state; cumulative, the last is 65535 */
-  uint16_t cdf_q16[KVL_GAP_CLASSES][KVL_GAP_STATES][KVL_GAP_BINS]; /* P(gap <= bin's end) */
+  uint16_t longer_q16[KVL_GAP_CLASSES][KVL_GAP_STATES][KVL_GAP_BINS]; /* P(gap is beyond the bin) */
 };
 
 extern const struct kvl_gap_table kvl_gap_tables[];            /* by preset (traces/preset.h) */
