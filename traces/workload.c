@@ -32,6 +32,14 @@ int kvl_workload_reserve(void **array, size_t *capacity, size_t count, size_t si
   return 0;
 }
 
+/* Messages quote the file; what it holds must not reach a terminal as a control sequence. */
+static int one_line(struct kvl_err *err, int code)
+{
+  for (char *c = err && code < 0 ? err->text : NULL; c && *c; c++)
+    *c = (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+  return code;
+}
+
 /* The first line that is not blank. */
 static int first_line(struct kvl_lines *lines, char **text, size_t *length, struct kvl_err *err)
 {
@@ -116,7 +124,7 @@ int kvl_workload_open(struct kvl_workload_file **result, const char *path, const
   }
   if (code) {
     kvl_workload_close(file);
-    return code;
+    return one_line(err, code);
   }
   *result = file;
   return 0;
@@ -134,7 +142,7 @@ void kvl_workload_close(struct kvl_workload_file *file)
 
 int kvl_workload_next(struct kvl_workload_file *file, struct kvl_request_spec *spec, struct kvl_err *err)
 {
-  return file->ops->next(file->state, &file->lines, spec, err);
+  return one_line(err, file->ops->next(file->state, &file->lines, spec, err));
 }
 
 int kvl_workload_rewind(struct kvl_workload_file *file, struct kvl_err *err)
