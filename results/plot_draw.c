@@ -240,10 +240,32 @@ static void first_complaint(FILE *talk, char *text, size_t size)
   }
 }
 
+/* Is there such a program, in PATH when its name has no slash? Asked first, because what posix_spawnp says depends on the system. */
+static int is_installed(const char *program)
+{
+  const char *path = getenv("PATH");
+  if (strchr(program, '/') != NULL) {
+    return access(program, X_OK) == 0;
+  }
+  for (const char *at = path != NULL ? path : ""; *at != '\0';) {
+    size_t length = strcspn(at, ":");
+    char name[4096];
+    int size = snprintf(name, sizeof name, "%.*s%s/%s", (int)length, at, length > 0 ? "" : ".", program);
+    if (size > 0 && (size_t)size < sizeof name && access(name, X_OK) == 0) {
+      return 1;
+    }
+    at += length + (at[length] == ':' ? 1 : 0);
+  }
+  return 0;
+}
+
 /* Runs gnuplot with `script` as its input; what it says goes to `talk`. 0, or a negative errno (-ENOENT: no such program). */
 static int run_gnuplot(const char *program, FILE *script, FILE *talk)
 {
   posix_spawn_file_actions_t actions;
+  if (!is_installed(program)) {
+    return -ENOENT;
+  }
   if (posix_spawn_file_actions_init(&actions) != 0) {
     return -ENOMEM;
   }
@@ -266,9 +288,6 @@ static int run_gnuplot(const char *program, FILE *script, FILE *talk)
     if (errno != EINTR) {
       return -errno;
     }
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-    return -ENOENT;
   }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "backend/base/rng.h"
+#include "results/plot.h"
+#include "results/select.h"
 #include "results/store.h"
 #include "tests/results/fault_vfs.h"
 #include "tests/results/fixture.h"
@@ -228,7 +230,86 @@ START_TEST(every_allocation_fails_once)
 }
 END_TEST
 
+/* Everything that reads: the list, selection, records, the numbers behind the pictures. */
+static int read_all(const char *path, const char *out, struct kvl_err *err)
+{
+  struct kvl_store *store = NULL;
+  struct kvl_run_list list = {NULL, 0};
+  struct kvl_plot plot = {.out = out, .gnuplot = "no-such-gnuplot-anywhere"};
+  const char *const words[] = {"latest:mode=resident", "all"};
+  const char *const label[] = {"a label"};
+  uint32_t index[4], count = 0;
+  int code = kvl_store_open_with(&store, path, &reading, err);
+  code = code != 0 ? code : kvl_store_list(store, &list, err);
+  code = code != 0 ? code : kvl_select_runs(&list, path, words, 2, index, &count, err);
+  const struct kvl_stored_run *run[] = {count > 0 ? &list.run[index[0]] : NULL};
+  for (int picture = 0; picture < 3 && code == 0; picture++) { /* without gnuplot each ends in -ENOENT, after everything else is done */
+    code = picture == 0   ? kvl_plot_timeline(&plot, store, run[0], label[0], err)
+           : picture == 1 ? kvl_plot_distributions(&plot, store, run, label, 1, err)
+                          : kvl_plot_modes(&plot, run, 1, NULL, err);
+    code = code == -ENOENT && strstr(err->text, "not installed") != NULL ? 0 : code == 0 ? -EIO : code;
+  }
+  kvl_run_list_free(&list);
+  kvl_store_close(store);
+  return code;
+}
+
+START_TEST(every_allocation_of_a_reader_fails_once)
+{
+  char path[512], out[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("r.db"));
+  (void)snprintf(out, sizeof out, "%s", fixture_path("r.png"));
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  struct kvl_err err = {""};
+  ck_assert_int_eq(open_and_write(path, 3, &err), 0);
+  ck_assert_msg(read_all(path, out, &err) == 0, "%s", err.text);
+  long n = 0;
+  int done = 0;
+  for (n = 1; !done; n++) {
+    err.text[0] = '\0';
+    allocation_countdown = n;
+    int code = read_all(path, out, &err);
+    done = allocation_countdown > 0;
+    allocation_countdown = 0;
+    if (code != 0) {
+      one_line(code, &err, n);
+      ck_assert_msg(!done, "%s", err.text);
+    }
+  }
+  ck_assert_int_gt(n, 50);
+  ck_assert_msg(read_all(path, out, &err) == 0, "%s", err.text);
+  ck_assert_int_eq(unlink(fixture_path("r.tsv")), 0);
+}
+END_TEST
+
 /* ---- a full disk, as the kernel reports it ---- */
+
+START_TEST(a_picture_does_not_survive_a_full_disk)
+{
+  char path[512], out[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("p.db"));
+  (void)snprintf(out, sizeof out, "%s", fixture_path("p.png"));
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  fault_vfs.no_shared = 1; /* the log's shared memory would not fit either */
+  struct kvl_err err = {""};
+  ck_assert_int_eq(open_and_write(path, 3, &err), 0);
+  struct rlimit saved, limit;
+  ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &saved), 0);
+  limit = saved;
+  limit.rlim_cur = 3000;
+  (void)signal(SIGXFSZ, SIG_IGN);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  int code = read_all(path, out, &err);
+  ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &saved), 0);
+  ck_assert_msg(code == -EIO && strstr(err.text, "p.tsv: cannot write") != NULL, "%d: %s", code, err.text);
+  ck_assert(!exists(fixture_path("p.tsv")) && !exists(out));
+  ck_assert_int_eq(unlink(path), 0);
+  (void)unlink(fixture_path("p.db-wal"));
+  (void)unlink(fixture_path("p.db-shm"));
+  ck_assert_msg(rmdir(fixture_folder()) == 0, "something is left behind: %s", strerror(errno));
+  fixture_folder_make();
+}
+END_TEST
 
 START_TEST(a_size_limit_is_a_full_disk)
 {
@@ -410,6 +491,8 @@ int main(int argc, char **argv)
   tcase_add_checked_fixture(tcase, setup, teardown);
   tcase_add_loop_test(tcase, every_change_of_a_file_fails_once, 0, 8);
   tcase_add_test(tcase, every_allocation_fails_once);
+  tcase_add_test(tcase, every_allocation_of_a_reader_fails_once);
+  tcase_add_test(tcase, a_picture_does_not_survive_a_full_disk);
   tcase_add_loop_test(tcase, a_size_limit_is_a_full_disk, 0, 2);
   tcase_add_loop_test(tcase, killed_at_any_moment, 0, 2);
   tcase_add_loop_test(tcase, several_processes_write_at_once, 0, 2);
