@@ -7,11 +7,12 @@ lines=$(mktemp)
 trap 'rm -f "$table" "$lines"' EXIT
 tab=$(printf '\t')
 cr=$(printf '\r')
-written='[^:]*\.(c|h|cu|inc|sh|awk|json|build|md|txt)|[^:.]*' # by us; samples of data stay as they came
+written='[^:]*\.(c|h|cu|inc|sh|awk|json|build|md|txt)|[^:.]*' # by us; samples and corpora stay as they came
+corpus='tests/[^:]*corpus/[^:]*'
 cat >"$table" <<END
-trailing-space;$written;-;[ $tab]$;white space at the end of the line
-tab;$written;[^:]*\.sh;$tab;indent with spaces
-carriage-return;$written;-;$cr$;lines end in LF
+trailing-space;$written;$corpus;[ $tab]$;white space at the end of the line
+tab;$written;[^:]*\.sh|$corpus;$tab;indent with spaces
+carriage-return;$written;$corpus;$cr$;lines end in LF
 machine-path;[^:]*;-;(^|[^A-Za-z0-9_.~-])/(work|root|home|Users|mnt|nfs)/;a path of one machine
 registry-host;[^:]*;-;(pypi|files[.]pythonhosted|registry[.]npmjs|crates|rubygems|proxy[.]golang|deb[.]debian|archive[.]ubuntu|hub[.]docker|repo[.]anaconda)[.](org|com|io);a registry's host name
 END
