@@ -49,7 +49,7 @@ int kvl_engine_start_transfer(struct engine *e, struct decode_gpu *g, uint32_t r
   start = start > g->ingress_free_ns ? start : g->ingress_free_ns;
   g->ingress_free_ns = start + kvl_costs_transfer_ns(&e->s->costs, bytes);
   q->state = IN_TRANSFER;
-  return kvl_events_push(&e->events, g->ingress_free_ns, KVL_EVENT_TRANSFER_DONE, r) == 0
+  return kvl_events_push(&e->events, g->ingress_free_ns, KVL_EVENT_TRANSFER_DONE, r, q->record.id) == 0
            ? 0
            : kvl_err_set(e->err, -ENOMEM, "no memory for events");
 }
@@ -124,4 +124,11 @@ void kvl_engine_release(struct engine *e, uint32_t r)
   for (uint32_t i = 0; i < e->s->node.decode_gpus; i++) { /* host rows are shared: every GPU may have room now */
     e->gpu[i].full = false;
   }
+}
+
+int kvl_engine_abandon(struct engine *e, uint32_t r)
+{
+  e->gpu[e->request[r].record.gpu].joining--;
+  kvl_engine_release(e, r);
+  return kvl_engine_finish(e, r);
 }

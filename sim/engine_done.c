@@ -86,7 +86,7 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
     if (q->produced++ == 0) {
       q->record.first_token_ns = step->end_ns;
     }
-    if (q->produced < q->record.output_tokens) {
+    if (q->produced < q->record.output_tokens && !q->client_gone) {
       g->batch[kept++] = r;
       continue;
     }
@@ -113,8 +113,8 @@ int kvl_engine_copy_done(struct engine *e, const struct kvl_completion *c)
     kvl_resid_copy_done(g->resid, &copy->moves[i]);
   }
   copy->used = false;
-  if (copy->request != NONE) {
-    kvl_engine_join(e, g, copy->request);
+  if (copy->request != NONE) { /* a step may be in flight: the batch changes in the gap after it */
+    kvl_engine_push(e, &g->populated, copy->request);
   }
   return 0;
 }
@@ -122,6 +122,9 @@ int kvl_engine_copy_done(struct engine *e, const struct kvl_completion *c)
 int kvl_engine_event_due(struct engine *e, const struct kvl_event *event)
 {
   struct request *q = &e->request[event->request];
+  if (event->kind == KVL_EVENT_TIMEOUT) {
+    return q->state == OVER || q->record.id != event->id ? 0 : kvl_engine_timeout(e, event->request);
+  }
   if (event->kind == KVL_EVENT_TRANSFER_DONE) {
     q->state = READY;
     kvl_engine_push(e, &e->gpu[q->record.gpu].ready, event->request);
@@ -136,10 +139,13 @@ int kvl_engine_event_due(struct engine *e, const struct kvl_event *event)
     return rc != 0 ? rc : kvl_engine_start_prefills(e, group);
   }
   int rc = 0;
-  if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION) {
+  uint32_t group = q->prefill_route;
+  if (q->client_gone) {
+    rc = e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION ? kvl_engine_abandon(e, event->request) : kvl_engine_finish(e, event->request);
+  } else if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION) {
     rc = kvl_engine_start_transfer(e, &e->gpu[q->record.gpu], event->request);
   } else {
     kvl_engine_wait_for_slot(e, event->request);
   }
-  return rc != 0 ? rc : kvl_engine_start_prefills(e, q->prefill_route);
+  return rc != 0 ? rc : kvl_engine_start_prefills(e, group);
 }

@@ -145,8 +145,21 @@ static int join_ready(struct engine *e, uint32_t gpu)
   if (g->bounded != NONE) {
     rc = continue_bounded(e, g);
   }
+  while (rc == 0 && g->populated.count != 0) {
+    uint32_t r = kvl_engine_pop(e, &g->populated);
+    if (e->request[r].client_gone) {
+      rc = kvl_engine_abandon(e, r);
+    } else {
+      kvl_engine_join(e, g, r);
+    }
+  }
   while (rc == 0 && g->ready.count != 0 && g->bounded == NONE) {
-    rc = begin_population(e, gpu, kvl_engine_pop(e, &g->ready));
+    uint32_t r = kvl_engine_pop(e, &g->ready);
+    if (e->request[r].client_gone) {
+      rc = kvl_engine_abandon(e, r);
+      continue;
+    }
+    rc = begin_population(e, gpu, r);
     if (rc == 0 && g->bounded != NONE) {
       rc = continue_bounded(e, g);
     }
@@ -252,7 +265,8 @@ static int gap(struct engine *e, uint32_t gpu)
 static bool has_gap_work(const struct engine *e, uint32_t gpu)
 {
   const struct decode_gpu *g = &e->gpu[gpu];
-  return !g->in_step && (g->batch_count != 0 || g->ready.count != 0 || g->bounded != NONE || (kvl_engine_waiting_of(e, gpu)->count != 0 && !g->full));
+  bool may_admit = kvl_engine_waiting_of(e, gpu)->count != 0 && !g->full;
+  return !g->in_step && (g->batch_count != 0 || g->ready.count != 0 || g->populated.count != 0 || g->bounded != NONE || may_admit);
 }
 
 int kvl_engine_run_gaps(struct engine *e)

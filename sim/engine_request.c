@@ -50,6 +50,7 @@ static int new_request(struct engine *e, uint32_t *out)
 
 static void free_request(struct engine *e, uint32_t r)
 {
+  e->request[r].state = OVER;
   e->request[r].next = e->request_free;
   e->request_free = r;
   e->active--;
@@ -111,7 +112,7 @@ int kvl_engine_start_prefills(struct engine *e, uint32_t group)
     rec->prefill_start_ns = kvl_engine_now(e);
     uint64_t ns = kvl_costs_prefill_ns(&e->s->costs, rec->input_tokens - rec->cached_tokens, rec->cached_tokens);
     p->busy++;
-    if (kvl_events_push(&e->events, kvl_engine_now(e) + ns, KVL_EVENT_PREFILL_DONE, r) != 0) {
+    if (kvl_events_push(&e->events, kvl_engine_now(e) + ns, KVL_EVENT_PREFILL_DONE, r, rec->id) != 0) {
       return kvl_err_set(e->err, -ENOMEM, "no memory for events");
     }
   }
@@ -180,6 +181,10 @@ int kvl_engine_submit(struct engine *e, const struct kvl_request_spec *spec)
     .submit_ns = spec->time_ns,
   };
   kvl_tally_submitted(&e->tally, spec->time_ns);
+  if (e->s->limits.request_timeout_ns != 0 &&
+      kvl_events_push(&e->events, spec->time_ns + e->s->limits.request_timeout_ns, KVL_EVENT_TIMEOUT, r, q->record.id) != 0) {
+    return kvl_err_set(e->err, -ENOMEM, "no memory for events");
+  }
   if (e->s->node.prefill_start == KVL_PREFILL_ON_RESERVATION && spec->output_tokens != 0) {
     kvl_engine_wait_for_slot(e, r);
     return 0;
@@ -196,4 +201,34 @@ int kvl_engine_finish(struct engine *e, uint32_t r)
   rc = rc != 0 ? rc : kvl_load_done(e->config->load, q->record.session, q->chain, kvl_engine_now(e), e->err);
   free_request(e, r);
   return rc;
+}
+
+static void take_out(struct engine *e, struct queue *q, uint32_t r)
+{
+  uint32_t before = NONE;
+  for (uint32_t i = q->first; i != r; i = e->request[i].next) {
+    before = i;
+  }
+  if (before == NONE) {
+    q->first = e->request[r].next;
+  } else {
+    e->request[before].next = e->request[r].next;
+  }
+  q->last = q->last == r ? before : q->last;
+  q->count--;
+}
+
+/* The client has gone. Who only waits leaves at once; whoever is being computed or copied for leaves when that is over, so that nothing is
+ * released under a reader or writer (I8). */
+int kvl_engine_timeout(struct engine *e, uint32_t r)
+{
+  struct request *q = &e->request[r];
+  q->client_gone = true;
+  q->record.aborted = 1;
+  if (q->state == WAITING) {
+    take_out(e, &e->waiting[q->decode_route], r);
+    e->waiting_total--;
+    return kvl_engine_finish(e, r);
+  }
+  return 0;
 }

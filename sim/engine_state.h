@@ -16,7 +16,7 @@
 #define WRITE_BACK_TAG ((uint64_t)1 << 63)      /* tags of write-backs carry the step's number, others index page_copy */
 enum { SAMPLES_MAX = 2048 };
 
-enum request_state { IN_PREFILL, WAITING, IN_TRANSFER, READY, POPULATING, DECODING };
+enum request_state { OVER, IN_PREFILL, WAITING, IN_TRANSFER, READY, POPULATING, DECODING };
 
 struct request {
   struct kvl_request_record record;
@@ -28,6 +28,7 @@ struct request {
   kvl_request slot;
   uint32_t tokens, produced; /* committed tokens; output tokens so far */
   uint32_t pages_complete;   /* whole pages the policy knows to be on the host */
+  bool client_gone;          /* timed out: released at the next point where nobody reads or writes for it (I8) */
   uint64_t joined_step;
   uint64_t host_bytes;
 };
@@ -55,6 +56,7 @@ struct decode_gpu {
   uint32_t *batch;               /* requests that decode, in order of joining */
   uint32_t batch_count;
   struct queue ready;            /* transferred, join at the next gap */
+  struct queue populated;        /* their population ended beside a step: join at the next gap */
   uint32_t bounded;              /* page_copy of the population under way in pieces; NONE */
   uint32_t sessions;             /* admitted and not ended */
   uint32_t joining;              /* of those, not yet decoding */
@@ -113,6 +115,7 @@ void kvl_engine_wait_for_slot(struct engine *e, uint32_t r);
 struct queue *kvl_engine_waiting_of(const struct engine *e, uint32_t gpu);
 int kvl_engine_submit(struct engine *e, const struct kvl_request_spec *spec);
 int kvl_engine_finish(struct engine *e, uint32_t r);
+int kvl_engine_timeout(struct engine *e, uint32_t r);
 
 /* engine_admit.c */
 void kvl_engine_demand_of(const struct engine *e, const struct request *q, struct kvl_demand *demand, uint64_t *host_bytes);
@@ -121,6 +124,7 @@ void kvl_engine_account_plan(struct decode_gpu *g);
 int kvl_engine_start_transfer(struct engine *e, struct decode_gpu *g, uint32_t r);
 int kvl_engine_admit_waiting(struct engine *e, uint32_t gpu);
 void kvl_engine_release(struct engine *e, uint32_t r);
+int kvl_engine_abandon(struct engine *e, uint32_t r); /* a request that is not decoding yet and whose client has gone */
 
 /* engine_gap.c */
 void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r);

@@ -9,7 +9,7 @@ static bool before(const struct kvl_event *a, const struct kvl_event *b)
   return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->sequence < b->sequence;
 }
 
-int kvl_events_push(struct kvl_events *e, uint64_t time_ns, enum kvl_event_kind kind, uint32_t request)
+int kvl_events_push(struct kvl_events *e, uint64_t time_ns, enum kvl_event_kind kind, uint32_t request, uint64_t id)
 {
   if (e->count == e->capacity) {
     uint32_t capacity = e->capacity == 0 ? 256 : 2 * e->capacity;
@@ -20,7 +20,7 @@ int kvl_events_push(struct kvl_events *e, uint64_t time_ns, enum kvl_event_kind 
     e->heap = grown;
     e->capacity = capacity;
   }
-  struct kvl_event event = {.time_ns = time_ns, .sequence = e->sequence++, .kind = kind, .request = request};
+  struct kvl_event event = {.time_ns = time_ns, .sequence = e->sequence++, .kind = kind, .request = request, .id = id};
   uint32_t i = e->count++;
   while (i != 0 && before(&event, &e->heap[(i - 1) / 2])) {
     e->heap[i] = e->heap[(i - 1) / 2];

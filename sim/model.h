@@ -150,6 +150,7 @@ struct kvl_scenario {
 
   struct {
     uint64_t simulated_ns_max;        /* 0: none */
+    uint64_t request_timeout_ns;      /* clients go away after this; 0: never */
     uint32_t batch_max;               /* decode batch of one GPU; 0: none */
     uint64_t ttft_target_ns, tpot_target_ns; /* goodput; 0: none */
   } limits;

@@ -164,6 +164,8 @@ const struct kvl_key kvl_keys[] = {
 
   {"limits.simulated_s_max", KVL_KEY_AMOUNT, "s", G, AT(limits.simulated_ns_max), 0, 1ull << 62, "0", NULL,
    "ends the run after this simulated time; 0: no limit"},
+  {"limits.request_timeout_s", KVL_KEY_AMOUNT, "s", G, AT(limits.request_timeout_ns), 0, HOUR_NS, "0", NULL,
+   "a client goes away when its answer is not complete this long after submission: the request is aborted wherever it is; 0: never"},
   {"limits.batch_max", KVL_KEY_COUNT, "sessions", 1, AT(limits.batch_max), 0, 1u << 20, "0", NULL, "largest decode batch of a GPU; 0: no limit"},
   {"limits.ttft_target_s", KVL_KEY_AMOUNT, "s", G, AT(limits.ttft_target_ns), 0, 1ull << 62, "0", NULL,
    "goodput: time to first token to meet; 0: no target"},
