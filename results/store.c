@@ -231,9 +231,15 @@ static int connect_as(struct kvl_store *store, int flags, int immutable, struct 
 static int look_at_schema(struct kvl_store *store, struct kvl_err *err)
 {
   int64_t application = 0, version = 0, tables = 0;
-  int code = read_integer(store, "PRAGMA application_id", &application, err);
+  /* all of one moment: another process may be creating it right now */
+  int alone = sqlite3_get_autocommit(store->db), rc = alone ? kvl_store_exec(store, "BEGIN") : SQLITE_OK;
+  int code = rc == SQLITE_OK ? 0 : kvl_store_sql_error(store, rc, "read it", err);
+  code = code != 0 ? code : read_integer(store, "PRAGMA application_id", &application, err);
   code = code != 0 ? code : read_integer(store, "PRAGMA user_version", &version, err);
   code = code != 0 ? code : read_integer(store, "SELECT count(*) FROM sqlite_schema", &tables, err);
+  if (alone && !sqlite3_get_autocommit(store->db)) {
+    (void)kvl_store_exec(store, "COMMIT");
+  }
   if (code != 0) {
     return code;
   }
