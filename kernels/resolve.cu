@@ -27,14 +27,13 @@ namespace {
 
 constexpr int BINS = 1024;        // distinct stamps a window sorts at once
 constexpr int DENSE = 128;        // of those, non-empty ones placed at once
-constexpr int KEYS = 4096;        // hot slots whose stamps fit shared memory; more are read again from L2
-constexpr int OWN = 1024;         // misses of a block whose list fits shared memory
+constexpr int EACH = 8;           // hot slots a thread holds at once
+constexpr int OWN = 1024;         // lanes of a block whose misses are listed in shared memory; more are listed in the work memory
 constexpr int WORDS = KVL_LANES_MAX / 32;
 constexpr uint32_t NEVER = UINT32_MAX; // key of a slot that may not be a victim
 constexpr int CLUSTER_MAX = 8;
 
 template <int NT> struct victim_memory {
-  uint32_t key[KEYS];
   uint32_t hist[BINS];          // slots by stamp, then where that stamp's victims begin
   uint16_t dense[BINS];         // number of a stamp among the non-empty ones
   uint32_t start[DENSE];
@@ -44,6 +43,7 @@ template <int NT> struct victim_memory {
 struct rank_memory {
   uint32_t first[WORDS];
   uint32_t prefix[WORDS];
+  uint32_t victim[OWN];
 };
 
 template <int NT> struct block_memory {
@@ -52,12 +52,21 @@ template <int NT> struct block_memory {
     rank_memory rank;
   };
   kvl_resolve_entry entry;
-  uint32_t missed[WORDS];       // lanes of this block that missed
-  uint32_t own_lane[OWN], own_row[OWN];
+  uint32_t lists[6][OWN];
+  uint32_t first[OWN / 32];
   uint32_t scan[NT / 32 + 1];
   uint32_t misses_of[CLUSTER_MAX];
   uint32_t tier[KVL_TIERS + 2]; // counters, violations, nothing to count
-  uint32_t own, misses, window_next;
+  uint32_t misses, own, doubles;
+};
+
+// The misses of a block, in three lists without order: lanes that missed; of those, the first of its row in the request (own: this block fetches
+// it); the others.
+struct miss_lists {
+  uint32_t *lane, *row;
+  uint32_t *own_lane, *own_row; // own_lane becomes the address it goes to
+  uint32_t *double_lane, *double_first;
+  uint32_t *first;              // bit per lane of the block
 };
 
 struct cluster_barrier { // hardware barrier of the cluster; a block alone needs only its own
@@ -136,7 +145,7 @@ template <int NT> __device__ uint32_t block_min(uint32_t value, uint32_t *scan)
 }
 
 // The `need` slots (fewer when there are not as many) with the smallest (stamp, slot) among those neither used in transaction `seq` nor pinned, in that
-// order, to `out`. Returns how many. Whole block.
+// order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in registers at a time.
 template <int NT>
 __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
                                  uint32_t *out)
@@ -144,231 +153,284 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
   victim_memory<NT> &v = s.victim;
   const uint32_t lane = threadIdx.x & 31;
   const uint32_t warp = threadIdx.x >> 5;
-  const bool staged = hot_rows <= KEYS;
-  auto fresh_key = [&](uint32_t slot) {
-    uint32_t k = __ldcg(stamp + slot);
-    bool spared = k == seq || ((__ldcg(pinned + slot / 32) >> (slot & 31)) & 1u);
-    return spared ? NEVER : k;
+  const uint32_t tiles = (hot_rows + NT * EACH - 1) / (NT * EACH);
+  const uint32_t from = warp * tiles * (EACH * 32) + lane;
+  uint32_t key[EACH];
+  auto load = [&](uint32_t tile) {
+    uint32_t pins[EACH];
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      uint32_t slot = from + (tile * EACH + i) * 32;
+      key[i] = slot < hot_rows ? __ldcg(stamp + slot) : NEVER;
+      pins[i] = slot < hot_rows ? __ldcg(pinned + slot / 32) : 0;
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      key[i] = key[i] == seq || ((pins[i] >> lane) & 1u) ? NEVER : key[i];
+    }
   };
-  auto key = [&](uint32_t slot) { return staged ? v.key[slot] : fresh_key(slot); };
 
   uint32_t oldest = NEVER;
-  for (uint32_t slot = threadIdx.x; slot < hot_rows; slot += NT) {
-    uint32_t k = fresh_key(slot);
-    if (staged) {
-      v.key[slot] = k;
+  for (uint32_t t = 0; t < tiles; t++) {
+    load(t);
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      oldest = min(oldest, key[i]);
     }
-    oldest = min(oldest, k);
+  }
+  for (uint32_t b = threadIdx.x; b < BINS; b += NT) {
+    v.hist[b] = 0;
   }
   oldest = block_min<NT>(oldest, s.scan);
 
   uint32_t placed = 0;
   while (placed < need && oldest != NEVER) {
-    for (uint32_t b = threadIdx.x; b < BINS; b += NT) {
-      v.hist[b] = 0;
-    }
-    __syncthreads();
     uint32_t next = NEVER; // the oldest stamp beyond this window
-    for (uint32_t slot = threadIdx.x; slot < hot_rows; slot += NT) {
-      uint32_t k = key(slot);
-      if (k != NEVER && k >= oldest) {
-        if (k - oldest < BINS) {
-          atomicAdd(&v.hist[k - oldest], 1u);
-        } else {
-          next = min(next, k);
+    for (uint32_t t = 0; t < tiles; t++) {
+      if (tiles > 1) {
+        load(t);
+      }
+#pragma unroll
+      for (int i = 0; i < EACH; i++) {
+        if (key[i] - oldest < BINS && key[i] != NEVER) { // what is placed already wraps around to a large difference
+          atomicAdd(&v.hist[key[i] - oldest], 1u);
+        } else if (key[i] > oldest) {
+          next = min(next, key[i]);
         }
       }
     }
     __syncthreads();
-    constexpr int EACH = (BINS + NT - 1) / NT;
-    uint32_t size[EACH];
+    constexpr int BINS_EACH = (BINS + NT - 1) / NT;
+    uint32_t size[BINS_EACH];
     uint32_t slots = 0;
-    for (int i = 0; i < EACH; i++) {
-      uint32_t b = threadIdx.x * EACH + i;
-      size[i] = b < BINS ? v.hist[b] : 0;
+    uint32_t kinds = 0;
+#pragma unroll
+    for (int i = 0; i < BINS_EACH; i++) {
+      size[i] = v.hist[threadIdx.x * BINS_EACH + i];
       slots += size[i];
+      kinds += size[i] > 0;
     }
     uint32_t window;
-    uint32_t start = block_scan<NT>(slots, s.scan, &window);
-    uint32_t wanted = 0; // stamps of mine that have a victim
-    for (uint32_t i = 0, at = start; i < EACH; at += size[i], i++) {
-      wanted += size[i] > 0 && placed + at < need;
-    }
     uint32_t stamps;
-    uint32_t number = block_scan<NT>(wanted, s.scan, &stamps);
-    for (uint32_t i = 0; i < EACH; i++) {
-      uint32_t b = threadIdx.x * EACH + i;
-      if (b < BINS) {
-        bool use = size[i] > 0 && placed + start < need;
-        v.hist[b] = start;
-        v.dense[b] = use ? (uint16_t)number : (uint16_t)UINT16_MAX;
-        number += use;
-        start += size[i];
-      }
+    uint32_t start = block_scan<NT>(slots, s.scan, &window);
+    uint32_t number = block_scan<NT>(kinds, s.scan, &stamps);
+    uint32_t used = 0; // stamps that have a victim; they come first
+#pragma unroll
+    for (int i = 0; i < BINS_EACH; i++) {
+      uint32_t bin = threadIdx.x * BINS_EACH + i;
+      bool use = size[i] > 0 && placed + start < need;
+      v.hist[bin] = start;
+      v.dense[bin] = use ? (uint16_t)number : (uint16_t)UINT16_MAX;
+      used = use ? number + 1 : used;
+      number += size[i] > 0;
+      start += size[i];
     }
-    uint32_t span = (hot_rows + NT - 1) / NT * 32; // contiguous slots of a warp
-    uint32_t from = warp * span;
+    for (uint32_t i = threadIdx.x; i < DENSE * (NT / 32); i += NT) {
+      v.count[i / DENSE][i % DENSE] = 0;
+    }
+    stamps = ~block_min<NT>(~used, s.scan); // the maximum
     for (uint32_t low = 0; low < stamps; low += DENSE) {
-      for (uint32_t i = threadIdx.x; i < DENSE * (NT / 32); i += NT) {
-        v.count[i / DENSE][i % DENSE] = 0;
-      }
-      __syncthreads();
-      for (int pass = 0; pass < 2; pass++) { // count a warp's slots by stamp; then place them
-        for (uint32_t slot = from + lane; slot < from + span; slot += 32) {
-          uint32_t k = slot < hot_rows ? key(slot) : NEVER;
-          uint32_t d = NEVER;
-          if (k != NEVER && k >= oldest && k - oldest < BINS) {
-            d = (uint32_t)v.dense[k - oldest] - low;
+      uint32_t at[EACH]; // number of a slot among those of its warp and stamp
+      uint32_t d[EACH];
+      for (int pass = 0; pass < (tiles > 1 ? 2 : 1); pass++) { // several tiles: count, then place; one tile: registers keep what is needed
+        for (uint32_t t = 0; t < tiles; t++) {
+          if (tiles > 1) {
+            load(t);
           }
-          bool candidate = d < DENSE;
-          uint32_t candidates = __ballot_sync(~0u, candidate);
-          if (candidate) {
-            uint32_t peers = __match_any_sync(candidates, d);
-            uint32_t before = __popc(peers & ((1u << lane) - 1));
-            if (pass == 0) {
-              if (before == 0) {
-                v.count[warp][d] += __popc(peers);
-              }
-            } else {
-              uint32_t at = placed + v.count[warp][d] + before;
-              if (at < need) {
-                out[at] = slot;
-              }
-              __syncwarp(candidates);
-              if (before == 0) {
-                v.count[warp][d] += __popc(peers);
-              }
+#pragma unroll
+          for (int i = 0; i < EACH; i++) {
+            d[i] = NEVER;
+            if (key[i] - oldest < BINS && key[i] != NEVER) {
+              uint32_t bin = v.dense[key[i] - oldest];
+              d[i] = bin != UINT16_MAX ? bin - low : NEVER;
             }
           }
-          __syncwarp();
+#pragma unroll
+          for (int i = 0; i < EACH; i++) {
+            uint32_t candidates = __ballot_sync(~0u, d[i] < DENSE);
+            if (candidates != 0) {
+              if (d[i] < DENSE) {
+                uint32_t peers = __match_any_sync(candidates, d[i]);
+                uint32_t leader = __ffs(peers) - 1;
+                uint32_t before = 0;
+                if (lane == leader) {
+                  before = atomicAdd(&v.count[warp][d[i]], (uint32_t)__popc(peers));
+                }
+                before = __shfl_sync(peers, before, leader);
+                at[i] = before + __popc(peers & ((1u << lane) - 1));
+                if (pass == 1) {
+                  if (placed + at[i] < need) {
+                    out[placed + at[i]] = from + (t * EACH + i) * 32;
+                  }
+                }
+              }
+              __syncwarp();
+            }
+          }
         }
         if (pass == 0) {
-          for (uint32_t b = threadIdx.x; b < BINS; b += NT) { // where each of these stamps begins
-            uint32_t d = (uint32_t)v.dense[b] - low;
-            if (v.dense[b] != UINT16_MAX && d < DENSE) {
-              v.start[d] = v.hist[b];
+          for (uint32_t bin = threadIdx.x; bin < BINS; bin += NT) { // where each of these stamps begins
+            if (v.dense[bin] != UINT16_MAX && (uint32_t)v.dense[bin] - low < DENSE) {
+              v.start[v.dense[bin] - low] = v.hist[bin];
             }
           }
           __syncthreads();
           if (threadIdx.x < DENSE && low + threadIdx.x < stamps) {
-            uint32_t at = v.start[threadIdx.x];
+            uint32_t n[NT / 32];
+#pragma unroll
             for (int w = 0; w < NT / 32; w++) {
-              uint32_t n = v.count[w][threadIdx.x];
-              v.count[w][threadIdx.x] = at;
-              at += n;
+              n[w] = v.count[w][threadIdx.x];
+            }
+            uint32_t begin = v.start[threadIdx.x];
+#pragma unroll
+            for (int w = 0; w < NT / 32; w++) {
+              v.count[w][threadIdx.x] = begin;
+              begin += n[w];
             }
           }
           __syncthreads();
         }
       }
-      __syncthreads();
+      if (tiles == 1) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+          if (d[i] < DENSE) {
+            uint32_t victim = placed + v.count[warp][d[i]] + at[i];
+            if (victim < need) {
+              out[victim] = from + i * 32;
+            }
+          }
+        }
+      }
+      if (low + DENSE < stamps) {
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < DENSE * (NT / 32); i += NT) {
+          v.count[i / DENSE][i % DENSE] = 0;
+        }
+        __syncthreads();
+      }
     }
     placed = min(need, placed + window);
-    oldest = block_min<NT>(next, s.scan);
+    if (placed < need) {
+      oldest = block_min<NT>(next, s.scan);
+      for (uint32_t b = threadIdx.x; b < BINS; b += NT) {
+        v.hist[b] = 0;
+      }
+      __syncthreads();
+    }
   }
   __syncthreads();
   return placed;
 }
 
-template <int NT, int LANES> // LANES lanes a thread at a time
-__device__ void look_up(block_memory<NT> &s, const kvl_resolve_batch &b, const kvl_resolve_entry &e, const kvl_cache_head &head, uint32_t word_from,
-                        uint32_t word_end, uint32_t lanes)
+// LANES lanes a thread at a time. Loads go out in two waves: entry, queries and rows; then head, dense map and page map, before it is known whether
+// the row may be seen.
+template <int NT, int LANES>
+__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t word_from, uint32_t word_end,
+                            uint32_t lanes, kvl_cache_head &head)
 {
+  const kvl_resolve_entry &e = s.entry;
   const uint32_t lane_id = threadIdx.x & 31;
-  const uint32_t seq = head.seq + 1;
   const uint32_t hot_rows = b.geometry.hot_rows;
   const uint32_t shift = b.geometry.page_shift;
   const kvl_row *rows = b.rows + (size_t)blockIdx.y * lanes;
   const kvl_batch_query *queries = b.query + (size_t)blockIdx.y * b.queries_max;
   kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
   uint64_t tally = 0; // a byte a tier: a thread has at most 32768 / 256 lanes
-  uint32_t missed_lanes = 0;
-  for (uint32_t word = word_from + (threadIdx.x >> 5) * LANES; word < word_end; word += NT / 32 * LANES) {
-    uint32_t row[LANES], visible[LANES];
-    int32_t place[LANES];
+  bool first_turn = true;
+  for (uint32_t word = word_from + (threadIdx.x >> 5) * LANES; word < word_end || first_turn; word += NT / 32 * LANES) {
+    uint32_t row[LANES];
+    int32_t boundary[LANES], place[LANES];
     kvl_frame frame[LANES];
 #pragma unroll
     for (int i = 0; i < LANES; i++) {
       uint32_t lane = (word + i) * 32 + lane_id;
       row[i] = UINT32_MAX;
-      visible[i] = 0;
+      boundary[i] = 0;
       if (word + i < word_end && lane < lanes) {
-        uint32_t q = e.query_count > 1 ? lane / b.k : (lane >= b.k);
-        if (q < e.query_count) {
-          kvl_batch_query query = queries[q];
-          uint32_t top = head.committed + head.scratch;
-          visible[i] = min((uint32_t)max(query.boundary, 0), top);
-          if (lane - q * b.k < query.n) {
-            row[i] = (uint32_t)rows[lane];
-          }
+        uint32_t q = b.queries_max > 1 ? lane / b.k : 0;
+        kvl_batch_query query = queries[q];
+        row[i] = (uint32_t)rows[lane];
+        boundary[i] = query.boundary;
+        if (lane - q * b.k >= query.n) {
+          row[i] = UINT32_MAX;
         }
       }
     }
+    if (first_turn) { // the entry, loaded by the first warps, is needed from here on
+      first_turn = false;
+      __syncthreads();
+      if (e.request == KVL_NONE) {
+        return UINT64_MAX;
+      }
+      head = *e.head;
+    }
 #pragma unroll
     for (int i = 0; i < LANES; i++) {
+      uint32_t lane = (word + i) * 32 + lane_id;
+      if ((b.queries_max > 1 ? lane / b.k : 0) >= e.query_count) {
+        row[i] = UINT32_MAX;
+      }
       uint32_t page = row[i] >> shift;
-      bool history = row[i] < visible[i] && row[i] < head.tail_first;
-      frame[i] = history && page < e.pages ? __ldg(e.frame_of_page + page) : KVL_NONE;
-      place[i] = history && (!e.whole || frame[i] < 0) ? __ldcg(e.place_of_row + row[i]) : KVL_PLACE_EMPTY;
+      frame[i] = page < e.pages ? __ldg(e.frame_of_page + page) : KVL_NONE;
+      place[i] = KVL_PLACE_EMPTY;
+      if (row[i] < e.rows_max && (!e.whole || frame[i] < 0)) {
+        place[i] = __ldcg(e.place_of_row + row[i]);
+      }
     }
+    const uint32_t seq = head.seq + 1;
 #pragma unroll
     for (int i = 0; i < LANES; i++) {
       if (word + i >= word_end) { // the same for the whole warp
         break;
       }
       uint32_t lane = (word + i) * 32 + lane_id;
+      uint32_t visible = min((uint32_t)max(boundary[i], 0), head.committed + head.scratch);
       kvl_addr addr = KVL_NONE;
       uint32_t tier = KVL_TIERS + 1; // nothing to count
       bool missed = false;
-      if (row[i] >= visible[i]) {
+      if (row[i] >= visible) {
         tier = row[i] == UINT32_MAX ? KVL_TIERS + 1 : KVL_TIERS;
-      } else if (row[i] >= head.committed) {
-        tier = KVL_TIER_SCRATCH;
-        addr = e.bases.scratch + (kvl_addr)(row[i] - head.committed);
       } else if (row[i] >= head.tail_first) {
-        tier = KVL_TIER_TAIL;
-        addr = e.bases.tail + __ldg(e.tail_place + row[i] % b.geometry.tail_rows);
+        bool scratch = row[i] >= head.committed;
+        tier = scratch ? KVL_TIER_SCRATCH : KVL_TIER_TAIL;
+        addr = scratch ? e.bases.scratch + (kvl_addr)(row[i] - head.committed)
+                       : e.bases.tail + __ldg(e.tail_place + row[i] % b.geometry.tail_rows);
       } else if (frame[i] >= 0) {
         tier = KVL_TIER_PAGE;
         addr = (kvl_addr)((uint32_t)e.bases.frames + b.geometry.frame_offset_rows + (uint32_t)frame[i] * b.geometry.frame_stride_rows +
                           (row[i] & ((1u << shift) - 1)));
       } else if (place[i] >= 0) {
-        if ((uint32_t)place[i] < hot_rows) {
-          tier = KVL_TIER_HOT;
+        bool hot = (uint32_t)place[i] < hot_rows;
+        tier = hot ? KVL_TIER_HOT : KVL_TIER_BANK;
+        addr = place[i] + (hot ? e.bases.hot : e.bases.bank - (int32_t)hot_rows);
+        if (hot) {
           e.stamp[place[i]] = seq;
-          addr = e.bases.hot + place[i];
-        } else {
-          tier = KVL_TIER_BANK;
-          addr = e.bases.bank + (place[i] - (int32_t)hot_rows);
         }
       } else {
         tier = KVL_TIER_HOST;
         missed = true;
         atomicMax(e.place_of_row + row[i], -1 - (int32_t)lane);
       }
-      uint32_t word_missed = __ballot_sync(~0u, missed);
       tally += UINT64_C(1) << (8 * tier);
+      uint32_t missed_word = __ballot_sync(~0u, missed);
+      if (missed_word != 0) {
+        uint32_t at = 0;
+        if (lane_id == 0) {
+          at = atomicAdd(&s.misses, (uint32_t)__popc(missed_word));
+        }
+        at = __shfl_sync(~0u, at, 0) + __popc(missed_word & ((1u << lane_id) - 1));
+        if (missed) {
+          miss.lane[at] = lane;
+          miss.row[at] = row[i];
+        }
+      }
       if (lane < lanes && !missed) {
         addresses[lane] = addr;
       }
-      if (lane_id == 0) {
-        s.missed[word + i - word_from] = word_missed;
-      }
-      missed_lanes += __popc(word_missed);
     }
   }
-  for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
-    uint64_t fields = (tally >> (8 * half)) & UINT64_C(0x00ff00ff00ff00ff);
-    uint32_t low = __reduce_add_sync(~0u, (uint32_t)fields);
-    uint32_t high = __reduce_add_sync(~0u, (uint32_t)(fields >> 32));
-    uint32_t n = ((lane_id & 2 ? high : low) >> (16 * (lane_id & 1))) & 0xffff;
-    if (lane_id < 4 && n > 0) {
-      atomicAdd(&s.tier[2 * lane_id + half], n);
-    }
-  }
-  if (lane_id == 0 && missed_lanes > 0) {
-    atomicAdd(&s.misses, missed_lanes);
-  }
+  return tally;
 }
 
 template <int NT, typename V>
@@ -384,6 +446,8 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   const uint32_t word_from = min(words, block * share);
   const uint32_t word_end = min(words, word_from + share);
   const uint32_t lane_id = threadIdx.x & 31;
+  const uint32_t hot_rows = b.geometry.hot_rows;
+  const uint32_t victims_max = min(lanes, hot_rows);
   const cluster_barrier barrier = {gridDim.x};
   kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
 
@@ -397,8 +461,24 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   if (threadIdx.x == 0) {
     s.misses = 0;
     s.own = 0;
+    s.doubles = 0;
   }
-  __syncthreads();
+  barrier.arrive(); // every block of the cluster has started: below they write into each other's memory
+
+  uint32_t *first_words = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
+  uint32_t *victim_count = first_words + words;
+  uint32_t *victims = victim_count + 1;
+  const bool listed = (word_end - word_from) * 32 <= OWN;
+  miss_lists miss;
+  if (listed) {
+    miss = {s.lists[0], s.lists[1], s.lists[2], s.lists[3], s.lists[4], s.lists[5], s.first};
+  } else {
+    uint32_t *list = victims + victims_max + word_from * 32;
+    miss = {list, list + words * 32, list + 2 * words * 32, list + 3 * words * 32, list + 4 * words * 32, list + 5 * words * 32, first_words + word_from};
+  }
+  kvl_cache_head head;
+  uint64_t tally = word_end - word_from > NT / 32 ? look_up<NT, 4>(s, miss, b, word_from, word_end, lanes, head)
+                                                  : look_up<NT, 1>(s, miss, b, word_from, word_end, lanes, head);
   if (e.request == KVL_NONE) {
     for (uint32_t lane = word_from * 32 + threadIdx.x; lane < min(word_end * 32, lanes); lane += NT) {
       addresses[lane] = KVL_NONE;
@@ -406,25 +486,24 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     if (block == 0 && threadIdx.x == 0) {
       b.fetch_count[blockIdx.y] = 0;
     }
+    barrier.wait();
     return;
   }
-
-  barrier.arrive(); // every block of the cluster has started: below they write into each other's memory
-  const kvl_cache_head head = *e.head;
-  if (word_end - word_from > NT / 32) {
-    look_up<NT, 4>(s, b, e, head, word_from, word_end, lanes);
-  } else {
-    look_up<NT, 1>(s, b, e, head, word_from, word_end, lanes);
-  }
+  const uint32_t seq = head.seq + 1;
   barrier.wait();
   __syncthreads();
   if (threadIdx.x < gridDim.x) {
     store_in_block(&s.misses_of[block], threadIdx.x, s.misses);
   }
   barrier.arrive();
-  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] and violations are neighbours
-    uint64_t *counter = &b.counts[blockIdx.y].lanes[0] + threadIdx.x;
-    atomicAdd((unsigned long long *)counter, (unsigned long long)s.tier[threadIdx.x]);
+  for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
+    uint64_t fields = (tally >> (8 * half)) & UINT64_C(0x00ff00ff00ff00ff);
+    uint32_t low = __reduce_add_sync(~0u, (uint32_t)fields);
+    uint32_t high = __reduce_add_sync(~0u, (uint32_t)(fields >> 32));
+    uint32_t n = ((lane_id & 2 ? high : low) >> (16 * (lane_id & 1))) & 0xffff;
+    if (lane_id < 4 && n > 0) {
+      atomicAdd(&s.tier[2 * lane_id + half], n);
+    }
   }
   barrier.wait();
   uint32_t missed = 0;
@@ -433,49 +512,43 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   }
   if (missed == 0) {
     if (block == 0 && threadIdx.x == 0) {
-      e.head->seq = head.seq + 1;
+      e.head->seq = seq;
       b.fetch_count[blockIdx.y] = 0;
+    }
+    __syncthreads();
+    if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] is violations, its neighbour
+      atomicAdd((unsigned long long *)&b.counts[blockIdx.y].lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
     }
     return;
   }
 
   // Dedup: who won its row.
-  const kvl_row *rows = b.rows + (size_t)blockIdx.y * lanes;
-  const uint32_t seq = head.seq + 1;
-  const uint32_t hot_rows = b.geometry.hot_rows;
-  const uint32_t victims_max = min(lanes, hot_rows);
-  uint32_t *first_words = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
-  uint32_t *victim_count = first_words + words;
-  uint32_t *victims = victim_count + 1;
-  const bool listed = (word_end - word_from) * 32 <= OWN;
-  uint32_t *own_lane = listed ? s.own_lane : victims + victims_max + word_from * 32;
-  uint32_t *own_row = listed ? s.own_row : victims + victims_max + lanes + word_from * 32;
-  for (uint32_t word = word_from + (threadIdx.x >> 5); word < word_end; word += NT / 32) {
-    uint32_t missed_word = s.missed[word - word_from];
-    bool first = false;
-    uint32_t lane = word * 32 + lane_id;
-    uint32_t row = 0;
-    if ((missed_word >> lane_id) & 1u) {
-      row = (uint32_t)rows[lane];
-      uint32_t winner = (uint32_t)(-1 - __ldcg(e.place_of_row + row));
-      first = winner == lane;
-      addresses[lane] = -2 - (kvl_addr)winner; // until its place is known
+  const uint32_t misses = s.misses;
+  for (uint32_t w = threadIdx.x; w < word_end - word_from; w += NT) {
+    miss.first[w] = 0;
+  }
+  __syncthreads();
+  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) {
+    atomicAdd((unsigned long long *)&b.counts[blockIdx.y].lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
+  }
+  for (uint32_t i = threadIdx.x; i < misses; i += NT) {
+    uint32_t lane = miss.lane[i];
+    uint32_t row = miss.row[i];
+    uint32_t winner = (uint32_t)(-1 - __ldcg(e.place_of_row + row));
+    if (winner == lane) {
+      uint32_t at = atomicAdd(&s.own, 1u);
+      miss.own_lane[at] = lane;
+      miss.own_row[at] = row;
+      atomicOr(&miss.first[lane / 32 - word_from], 1u << (lane & 31));
+    } else {
+      uint32_t at = atomicAdd(&s.doubles, 1u);
+      miss.double_lane[at] = lane;
+      miss.double_first[at] = winner;
     }
-    uint32_t first_word = __ballot_sync(~0u, first);
-    if (first_word != 0) {
-      uint32_t at = 0;
-      if (lane_id == 0) {
-        at = atomicAdd(&s.own, (uint32_t)__popc(first_word));
-      }
-      at = __shfl_sync(~0u, at, 0) + __popc(first_word & ((1u << lane_id) - 1));
-      if (first) {
-        own_lane[at] = lane;
-        own_row[at] = row;
-      }
-    }
-    if (lane_id == 0) {
-      first_words[word] = first_word;
-    }
+  }
+  __syncthreads();
+  for (uint32_t w = threadIdx.x; listed && w < word_end - word_from; w += NT) {
+    first_words[word_from + w] = s.first[w];
   }
   if (block == 0) {
     uint32_t found = pick_victims<NT>(s, e.stamp, e.pinned, hot_rows, seq, min(missed, victims_max), victims);
@@ -486,7 +559,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   __syncthreads();
   barrier.arrive();
 
-  // Host reads of this block's own misses, as many as registers hold, before the places are known.
+  // Host reads of this block's own misses, as many as registers hold, before their places are known.
   const uint32_t own = s.own;
   const uint32_t per_row = b.row_bytes / (uint32_t)sizeof(V);
   const uint32_t units = own * per_row;
@@ -498,7 +571,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
 #pragma unroll
   for (int i = 0; i < AHEAD; i++) {
     if (threadIdx.x + i * NT < units) {
-      ahead[i] = __ldg((const V *)(e.host_rows + (size_t)own_row[r] * b.row_bytes) + u);
+      ahead[i] = __ldg((const V *)(e.host_rows + (size_t)miss.own_row[r] * b.row_bytes) + u);
     }
     r += row_step;
     u += unit_step;
@@ -511,6 +584,13 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
 
   // Ranks.
   rank_memory &k = s.rank;
+  const bool victims_here = missed <= OWN;
+  if (victims_here) {
+    for (uint32_t i = threadIdx.x; i < min(missed, victims_max); i += NT) {
+      k.victim[i] = __ldcg(victims + i);
+    }
+  }
+  const uint32_t found = __ldcg(victim_count);
   uint32_t distinct = 0;
   for (uint32_t base = 0; base < words; base += NT) {
     uint32_t word = base + threadIdx.x;
@@ -524,33 +604,28 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     distinct += total;
   }
   __syncthreads();
-  const uint32_t placed = min(__ldcg(victim_count), distinct);
-  auto rank_of = [&](uint32_t lane) { return k.prefix[lane / 32] + __popc(k.first[lane / 32] & ((1u << (lane & 31)) - 1)); };
-  auto place_of = [&](uint32_t rank) {
-    return rank < placed ? e.bases.hot + (kvl_addr)__ldcg(victims + rank) : e.bases.overflow + (kvl_addr)(rank - placed);
+  const uint32_t placed = min(found, distinct);
+  auto place_of = [&](uint32_t lane) {
+    uint32_t rank = k.prefix[lane / 32] + __popc(k.first[lane / 32] & ((1u << (lane & 31)) - 1));
+    if (rank >= placed) {
+      return e.bases.overflow + (kvl_addr)(rank - placed);
+    }
+    return e.bases.hot + (kvl_addr)(victims_here ? k.victim[rank] : __ldcg(victims + rank));
   };
 
-  // State, and where this block's rows go.
+  // Where this block's rows go, and its addresses.
+  for (uint32_t i = threadIdx.x; i < misses - own; i += NT) {
+    addresses[miss.double_lane[i]] = place_of(miss.double_first[i]);
+  }
   for (uint32_t i = threadIdx.x; i < own; i += NT) {
-    uint32_t rank = rank_of(own_lane[i]);
-    uint32_t row = own_row[i];
-    kvl_addr to = place_of(rank);
-    if (rank < placed) {
-      int32_t slot = to - e.bases.hot;
-      kvl_row old = e.row_of_place[slot];
-      if (old >= 0) {
-        e.place_of_row[old] = KVL_PLACE_EMPTY;
-      }
-      e.row_of_place[slot] = (kvl_row)row;
-      e.stamp[slot] = seq;
-      e.place_of_row[row] = slot;
-    } else {
-      e.place_of_row[row] = KVL_PLACE_EMPTY;
-    }
+    uint32_t lane = miss.own_lane[i];
+    kvl_addr to = place_of(lane);
+    addresses[lane] = to;
     if (b.fetches != nullptr) {
-      b.fetches[(size_t)blockIdx.y * lanes + rank] = kvl_fetch{(kvl_row)row, to};
+      uint32_t rank = k.prefix[lane / 32] + __popc(k.first[lane / 32] & ((1u << (lane & 31)) - 1));
+      b.fetches[(size_t)blockIdx.y * lanes + rank] = kvl_fetch{(kvl_row)miss.own_row[i], to};
     }
-    own_lane[i] = (uint32_t)to;
+    miss.own_lane[i] = (uint32_t)to;
   }
   __syncthreads();
 
@@ -561,7 +636,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
 #pragma unroll
   for (int i = 0; i < AHEAD; i++) {
     if (unit < units) {
-      ((V *)(b.arena + (size_t)own_lane[r] * b.row_bytes))[u] = ahead[i];
+      ((V *)(b.arena + (size_t)miss.own_lane[r] * b.row_bytes))[u] = ahead[i];
     }
     unit += NT;
     r += row_step;
@@ -578,7 +653,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
       if (unit < units) {
-        ahead[i] = __ldg((const V *)(e.host_rows + (size_t)own_row[r] * b.row_bytes) + u);
+        ahead[i] = __ldg((const V *)(e.host_rows + (size_t)miss.own_row[r] * b.row_bytes) + u);
         n = i + 1;
       }
       unit += NT;
@@ -592,7 +667,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
       if (i < n) {
-        ((V *)(b.arena + (size_t)own_lane[r0] * b.row_bytes))[u0] = ahead[i];
+        ((V *)(b.arena + (size_t)miss.own_lane[r0] * b.row_bytes))[u0] = ahead[i];
       }
       r0 += row_step;
       u0 += unit_step;
@@ -603,12 +678,20 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     }
   }
 
-  // Addresses of the lanes that missed.
-  for (uint32_t word = word_from + (threadIdx.x >> 5); word < word_end; word += NT / 32) {
-    if ((s.missed[word - word_from] >> lane_id) & 1u) {
-      uint32_t lane = word * 32 + lane_id;
-      addresses[lane] = place_of(rank_of((uint32_t)(-2 - addresses[lane])));
+  // State.
+  for (uint32_t i = threadIdx.x; i < own; i += NT) {
+    uint32_t row = miss.own_row[i];
+    uint32_t slot = miss.own_lane[i] - (uint32_t)e.bases.hot;
+    bool hot = slot < hot_rows;
+    if (hot) {
+      kvl_row old = e.row_of_place[slot];
+      if (old >= 0) {
+        e.place_of_row[old] = KVL_PLACE_EMPTY;
+      }
+      e.row_of_place[slot] = (kvl_row)row;
+      e.stamp[slot] = seq;
     }
+    e.place_of_row[row] = hot ? (int32_t)slot : KVL_PLACE_EMPTY;
   }
   if (block == 0 && threadIdx.x == 0) {
     e.head->seq = seq;
@@ -657,7 +740,8 @@ device_facts facts()
   return known[device];
 }
 
-template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_t blocks_max)
+// `spread`: blocks in all, in 1/1 of the multiprocessors, that a cluster size may not exceed.
+template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_t blocks_max, uint32_t spread)
 {
   size_t lanes = (size_t)batch->queries_max * batch->k;
   if (batch->entries == 0) {
@@ -669,7 +753,7 @@ template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_
   }
   device_facts f = facts();
   uint32_t blocks = 1;
-  while (f.major >= 9 && blocks < blocks_max && 2 * blocks * batch->entries <= (uint32_t)f.multiprocessors * (1024 / NT) && blocks * 64 < lanes) {
+  while (f.major >= 9 && blocks < blocks_max && 2 * blocks * batch->entries <= (uint32_t)f.multiprocessors * spread && blocks * 64 < lanes) {
     blocks *= 2;
   }
   cudaStream_t stream = (cudaStream_t)context;
@@ -677,11 +761,12 @@ template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_
   return wide ? launch<NT, uint4>(batch, stream, blocks) : launch<NT, uint2>(batch, stream, blocks);
 }
 
-int run_cluster_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, CLUSTER_MAX); }
-int run_cluster_256(const kvl_resolve_batch *batch, void *context) { return run<256>(batch, context, CLUSTER_MAX); }
-int run_block_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 1); }
+int run_cluster_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, CLUSTER_MAX, 1); }
+int run_wide_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, CLUSTER_MAX, 2); }
+int run_cluster_256(const kvl_resolve_batch *batch, void *context) { return run<256>(batch, context, CLUSTER_MAX, 2); }
+int run_block_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 1, 1); }
 
 } // namespace
 
 extern "C" const kvl_resolve_variant kvl_resolve_cuda_variants[] = {
-    {"cluster512", run_cluster_512}, {"cluster256", run_cluster_256}, {"block512", run_block_512}, {nullptr, nullptr}};
+    {"cluster512", run_cluster_512}, {"wide512", run_wide_512}, {"cluster256", run_cluster_256}, {"block512", run_block_512}, {nullptr, nullptr}};
