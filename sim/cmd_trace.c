@@ -1,6 +1,7 @@
 /* kvloan trace: selection traces, made, looked at, verified. */
 #include "sim/cmd_trace.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include "sim/cmd.h"
 #include "sim/scenario.h"
 #include "traces/decimal.h"
+#include "traces/gap.h"
 #include "traces/preset.h"
 
 static const char help[] =
@@ -246,6 +248,20 @@ int kvl_trace_shape(const struct kvl_trace_call *call, struct kvl_selection_shap
   for (uint32_t i = 0; i < shape->points && call->k > 0; i++)
     shape->point[i].k = call->k;
   (void)snprintf(model, KVL_TRACE_MODEL_MAX + 1, "%.*s", KVL_TRACE_MODEL_MAX, loaded.name);
+  return 0;
+}
+
+int kvl_trace_fits(const struct kvl_trace_call *call, const struct kvl_selection_shape *shape, uint32_t steps, struct kvl_err *err)
+{
+  uint64_t tokens = (uint64_t)call->context + steps;
+  if (tokens > KVL_TRACE_TOKENS_MAX)
+    return kvl_err_set(err, -EINVAL, "--context=%u and %u steps: more tokens than a session may have (%d)", call->context, steps, KVL_TRACE_TOKENS_MAX);
+  for (uint32_t p = 0; p < shape->points; p++) {
+    uint32_t cache = shape->point[p].cache;
+    if (tokens / shape->tokens_per_row[cache] > KVL_GAP_ROWS_MAX)
+      return kvl_err_set(err, -EINVAL, "--context=%u: cache %u would have %llu rows; the generator holds up to %d", call->context, cache,
+                         (unsigned long long)(tokens / shape->tokens_per_row[cache]), KVL_GAP_ROWS_MAX);
+  }
   return 0;
 }
 

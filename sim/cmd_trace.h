@@ -35,6 +35,9 @@ int kvl_trace_complain(const struct kvl_trace_call *call, int code, const char *
 /* The shape that --model, --k and --tokens-per-row ask for, and its name. 0, or the exit code after a line. */
 int kvl_trace_shape(const struct kvl_trace_call *call, struct kvl_selection_shape *shape, char model[KVL_TRACE_MODEL_MAX + 1]);
 
+/* Can the generator hold sessions of --context tokens and so many steps? -EINVAL says which cache is too long. */
+int kvl_trace_fits(const struct kvl_trace_call *call, const struct kvl_selection_shape *shape, uint32_t steps, struct kvl_err *err);
+
 /* A progress line on stderr when that is a terminal, at most ten times a second; done == total ends it. */
 void kvl_trace_progress(const char *what, uint64_t done, uint64_t total);
 

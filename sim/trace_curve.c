@@ -37,14 +37,14 @@ struct cache_curve {
   uint32_t k;            /* of its largest selection */
   uint32_t points;
   uint32_t rows;         /* of its history, at most */
-  bool comparable;       /* with the published points */
+  bool comparable;       /* with the published points: of one layer of GLM-5.1, or of a preset fitted to them, at about their history */
   struct kvl_miss_count count[KVL_TRACE_SIZES_MAX][KVL_MISS_POLICIES];
 };
 
 struct curve {
   const struct kvl_trace_call *call;
   struct kvl_selection_shape shape;
-  char source[2 * KVL_TRACE_MODEL_MAX];
+  char source[2 * KVL_TRACE_MODEL_MAX + 4];
   struct cache_curve *cache;
   uint32_t caches, sessions, sessions_of, steps, warm;
 };
@@ -64,7 +64,12 @@ static void describe(struct curve *v, struct cache_curve *c, uint32_t cache)
       c->k = v->shape.point[p].k > c->k ? v->shape.point[p].k : c->k;
     }
   }
-  c->comparable = c->points == 1 && c->k == 2048 && v->shape.tokens_per_row[cache] == 1;
+}
+
+static void compare(const struct curve *v, struct cache_curve *c)
+{
+  c->comparable = c->points == 1 && c->k == 2048 && v->shape.tokens_per_row[c->cache] == 1 && c->rows >= 50000 && c->rows <= 150000 &&
+                  !strstr(v->source, "cold-") && (!strncmp(v->source, "glm-5.1", 7) || !strncmp(v->source, "single-cache", 12));
 }
 
 /* Counts one session of one cache at every size and policy. */
@@ -154,7 +159,9 @@ static int of_file(struct curve *v, struct kvl_err *err)
   }
   v->steps = steps_min;
   v->warm = kvl_trace_given(v->call, "warm") ? v->call->warm : steps_min / 2;
-  (void)snprintf(v->source, sizeof v->source, "%s", kvl_trace_meta_of(trace)->model);
+  (void)snprintf(v->source, sizeof v->source, "%s, %.*s", kvl_trace_meta_of(trace)->model, KVL_TRACE_MODEL_MAX, kvl_trace_meta_of(trace)->origin);
+  for (char *c = v->source; *c; c++)
+    *c = (unsigned char)*c < 0x20 || *c == 0x7f ? ' ' : *c; /* anybody's text */
   if (kvl_trace_given(v->call, "cache") && v->call->cache >= v->shape.caches)
     code = kvl_err_set(err, -EINVAL, "--cache=%u: the trace has caches 0 to %u", v->call->cache, v->shape.caches - 1);
   for (uint32_t i = 0; code == 0 && i < v->shape.caches; i++) {
@@ -167,6 +174,7 @@ static int of_file(struct curve *v, struct kvl_err *err)
       kvl_trace_progress("sessions replayed", i * v->sessions + s, (uint64_t)v->shape.caches * v->sessions);
       code = file_session(v, c, trace, s, err);
     }
+    compare(v, c);
   }
   kvl_trace_progress("", 1, 1);
   kvl_trace_close(trace);
@@ -224,7 +232,7 @@ static int generated_cache(struct curve *v, struct cache_curve *c, struct kvl_er
     return code;
   stream = kvl_stream_create(source, v->call->context + v->steps, 1);
   if (stream == NULL)
-    code = kvl_err_set(err, -ENOMEM, "no memory for a session of %u tokens (or more rows than the generator can hold)", v->call->context);
+    code = kvl_err_set(err, -ENOMEM, "no memory for a session of %u tokens", v->call->context);
   for (uint32_t s = 0; code == 0 && s < v->sessions; s++) {
     kvl_trace_progress("sessions replayed", s, v->sessions);
     code = generated_session(v, c, stream, s, err);
@@ -249,6 +257,9 @@ static int of_preset(struct curve *v, struct kvl_err *err)
   v->steps = v->call->steps ? v->call->steps : 600;
   v->warm = kvl_trace_given(v->call, "warm") ? v->call->warm : v->steps / 2;
   (void)snprintf(v->source, sizeof v->source, "%s, preset %s", model, v->call->preset);
+  code = kvl_trace_fits(v->call, &v->shape, v->steps, err);
+  if (code)
+    return code;
   if (kvl_trace_given(v->call, "cache") && v->call->cache >= v->shape.caches)
     return kvl_err_set(err, -EINVAL, "--cache=%u: the model has caches 0 to %u", v->call->cache, v->shape.caches - 1);
   for (uint32_t i = 0; code == 0 && i < v->shape.caches; i++) {
@@ -265,6 +276,7 @@ static int of_preset(struct curve *v, struct kvl_err *err)
       continue;
     v->caches++;
     code = generated_cache(v, c, err);
+    compare(v, c);
   }
   return code;
 }

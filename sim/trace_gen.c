@@ -81,11 +81,13 @@ static int generate(const struct kvl_trace_call *call, const struct kvl_trace_me
   }
   b.rows = malloc(rows * sizeof *b.rows);
   b.spare = malloc(k_max * sizeof *b.spare);
-  code = kvl_source_open_preset(&source, call->preset, &meta->shape, call->seed, err);
+  code = kvl_trace_fits(call, &meta->shape, call->steps, err);
+  if (code == 0)
+    code = kvl_source_open_preset(&source, call->preset, &meta->shape, call->seed, err);
   if (code == 0) {
     stream = kvl_stream_create(source, call->context + call->steps, 1);
     if (stream == NULL || b.rows == NULL || b.spare == NULL)
-      code = kvl_err_set(err, -ENOMEM, "no memory for a session of %u tokens (or more rows than the generator can hold)", call->context);
+      code = kvl_err_set(err, -ENOMEM, "no memory for a session of %u tokens", call->context);
   }
   if (code == 0)
     code = kvl_trace_writer_create(&writer, call->out, meta, err);

@@ -58,7 +58,8 @@ expect 0 "0	1	2001	0	2001	point	7	3	36	512" cat m.kvt --session=0 --step=1 --lim
 holds "cat prints a line a selection" [ "$(wc -l <out)" -eq 9 ]
 expect 0 "clairvoyant" curve a.kvt --sizes=1,2
 expect 0 '"policy":"lru"' curve a.kvt --format=json
-expect 0 "published" curve --preset=hot-a --steps=20 --context=8192
+expect 0 "nothing is published for this setting" curve --preset=hot-a --steps=20 --context=8192
+expect 0 "published" curve --preset=hot-a --steps=20
 expect 0 "usage: kvloan trace" --help
 expect 0 "usage: kvloan trace" gen --help
 
@@ -79,6 +80,7 @@ expect 2 "--sizes=1,,2: must be" curve a.kvt --sizes=1,,2
 expect 2 "a file or --preset, not both" curve a.kvt --preset=hot-a
 expect 2 "no such format; did you mean json?" info a.kvt --format=jsn
 expect 1 '(nearest: "deepseek-v4.1-flash")' gen --out=x.kvt --model=deepseek-v4.1-flsh
+expect 1 "cache 0 would have 900000800 rows; the generator holds up to" gen --out=x.kvt --k=4 --context=900000000
 expect 1 "nowhere.kvt: No such file or directory" info nowhere.kvt
 expect 1 "is a folder" check .
 expect 1 "there is no session 9; the last is 1" cat a.kvt --session=9
