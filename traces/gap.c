@@ -7,7 +7,7 @@
 #include "backend/base/rng.h"
 
 /* A scheduled row is one word: row << ROW_SHIFT | static class << STATE_BITS | state. */
-enum { STATE_BITS = 3, ROW_SHIFT = 9, CHUNK = 32, NEAR = 128, BLOCK = 64, FAR = 64, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
+enum { STATE_BITS = 3, ROW_SHIFT = 9, CHUNK = 16, NEAR = 128, BLOCK = 64, FAR = 64, FRESH = 48, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
 
 /* A calendar bucket: a stack of chunks, newest entry on top, so that short gaps come first and a surplus defers the longest ones. Word 0 of a chunk links. */
 struct bucket {
@@ -17,12 +17,14 @@ struct bucket {
 struct segment {
   uint32_t k, sinks, lane;   /* rows a step; sinks among them; its first lane in the output */
   struct kvl_rng rng;
-  uint32_t *next[2];         /* entries due in the next step with a gap of one: two of every three */
-  uint32_t next_count;
+  uint32_t *next, next_count; /* entries due in the next step with a gap of one: about half of all */
   struct bucket near[NEAR], far[FAR]; /* by step, for this block of steps and the next; then by block */
   uint32_t *burst, burst_count, burst_max; /* row, or row | OVERLAP: the row also has a place in the calendar */
+  uint32_t *burst_end;       /* first step without it */
+  uint32_t fresh[FRESH], fresh_count; /* random rows drawn early so that their bits are on the way from memory */
   uint32_t burst_debt;       /* fraction of a burst start carried over, Q32 */
-  uint32_t lanes_filled;     /* this step */
+  uint32_t lanes_filled, drawn_count; /* this step */
+  uint32_t *drawn;           /* .. and its entries: selected, not filed again yet */
 };
 
 struct kvl_gap {
@@ -40,8 +42,14 @@ struct kvl_gap {
   uint32_t (*chunk)[CHUNK];
   uint32_t chunk_free, chunk_count;
   int32_t *out;              /* queries_max x lanes */
+  uint32_t drawn_max;        /* rows that one segment can draw gaps for in a step */
+  uint32_t *later;           /* entries with a gap above one .. */
+  uint8_t *later_bin;        /* .. and their gaps' bins */
   uint32_t out_rows;         /* rows of a selection while the history is short */
   uint32_t *released, released_count, released_max; /* rows that leave the calendar; not free before the step ends */
+  uint64_t forgotten;
+  uint32_t overlaps;         /* bursts of scheduled rows, this step; `filter` is empty without */
+  bool overlap_allowed;
   size_t bytes;
   struct segment segment[KVL_GAP_SEGMENTS_MAX];
 };
@@ -80,16 +88,16 @@ static void *take(struct kvl_gap *g, size_t count, size_t size)
 }
 
 /* Entries the calendar holds when the process is stationary: rows a step times the mean time to the next. */
-static uint64_t calendar_entries(const struct kvl_gap *g)
+static uint64_t calendar_entries(const struct kvl_gap *g, uint32_t rows)
 {
   struct kvl_gap_balance balance;
-  kvl_gap_balance(g->law, g->k, g->rows_max, &balance);
+  kvl_gap_balance(g->law, g->k, rows, &balance);
   uint64_t entries = 0;
   for (uint32_t c = 0; c < KVL_GAP_CLASSES; c++) {
-    entries += ((balance.weight_q32[c] * g->rows_max >> 16) * g->law->scheduled_q16[c]) >> 32;
+    entries += ((balance.weight_q32[c] * rows >> 16) * g->law->scheduled_q16[c]) >> 32;
   }
   entries = entries * g->lanes / g->k;
-  return entries < g->rows_max ? entries : g->rows_max;
+  return entries < rows ? entries : rows;
 }
 
 struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32_t points, uint32_t rows_max, uint32_t queries_max)
@@ -117,24 +125,30 @@ struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32
     s->lane = g->lanes;
     g->lanes += s->k;
     s->burst_max = s->k / 2;
-    s->next[0] = take(g, 2 * (size_t)s->k, sizeof *s->next[0]);
-    s->next[1] = take(g, 2 * (size_t)s->k, sizeof *s->next[1]);
+    s->next = take(g, 2 * (size_t)s->k, sizeof *s->next);
+    s->drawn = take(g, 2 * (size_t)s->k, sizeof *s->drawn);
     s->burst = take(g, s->burst_max, sizeof *s->burst);
-    ok = ok && s->next[0] != NULL && s->next[1] != NULL && s->burst != NULL;
+    s->burst_end = take(g, s->burst_max, sizeof *s->burst_end);
+    ok = ok && s->next != NULL && s->drawn != NULL && s->burst != NULL && s->burst_end != NULL;
+    g->drawn_max = 2 * s->k > g->drawn_max ? 2 * s->k : g->drawn_max;
   }
   struct segment *common = &g->segment[g->segments > 1 ? g->segments - KVL_GAP_WINDOW : 0]; /* in every point's window */
   common->sinks = common->k < KVL_GAP_SINKS ? common->k : KVL_GAP_SINKS;
-  uint64_t entries = calendar_entries(g);
-  g->chunk_count = (uint32_t)((entries + entries / 8) / (CHUNK - 1) + (uint64_t)g->segments * (NEAR + FAR / 2) / 2 + 64);
+  uint64_t entries = calendar_entries(g, g->rows_max);
+  uint64_t spread = (uint64_t)g->segments * (NEAR + FAR / 2); /* each bucket may have a chunk that is nearly empty */
+  g->chunk_count = (uint32_t)((entries + entries / 8) / (CHUNK - 1) + spread + 64);
   size_t words = (size_t)rows_max / 64 + 2;
   g->used = take(g, words, sizeof *g->used);
   g->bursting = take(g, words, sizeof *g->bursting);
   g->mark = take(g, words, sizeof *g->mark);
-  g->chunk = take(g, g->chunk_count, sizeof *g->chunk);
+  g->chunk = aligned_alloc(64, g->chunk_count * sizeof *g->chunk); /* a chunk is a cache line */
+  g->bytes += g->chunk_count * sizeof *g->chunk;
   g->out = take(g, (size_t)g->lanes * g->queries_max, sizeof *g->out);
   g->released_max = 2 * g->lanes;
   g->released = take(g, g->released_max, sizeof *g->released);
-  if (!ok || g->released == NULL || g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL) {
+  g->later = take(g, g->drawn_max, sizeof *g->later);
+  g->later_bin = take(g, g->drawn_max, sizeof *g->later_bin);
+  if (!ok || g->later == NULL || g->later_bin == NULL || g->released == NULL || g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL) {
     kvl_gap_destroy(g);
     return NULL;
   }
@@ -147,9 +161,10 @@ void kvl_gap_destroy(struct kvl_gap *gap)
     return;
   }
   for (uint32_t i = 0; i < gap->segments; i++) {
-    free(gap->segment[i].next[0]);
-    free(gap->segment[i].next[1]);
+    free(gap->segment[i].next);
+    free(gap->segment[i].drawn);
     free(gap->segment[i].burst);
+    free(gap->segment[i].burst_end);
   }
   free(gap->used);
   free(gap->bursting);
@@ -157,6 +172,8 @@ void kvl_gap_destroy(struct kvl_gap *gap)
   free(gap->chunk);
   free(gap->out);
   free(gap->released);
+  free(gap->later);
+  free(gap->later_bin);
   free(gap);
 }
 
@@ -165,11 +182,22 @@ size_t kvl_gap_bytes(const struct kvl_gap *gap)
   return gap->bytes;
 }
 
+/* The row is both scheduled and bursting: the burst has its lane. */
+static bool masked(const struct kvl_gap *g, uint32_t row)
+{
+  return (g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) && bit_get(g->bursting, row);
+}
+
+uint64_t kvl_gap_forgotten(const struct kvl_gap *gap)
+{
+  return gap->forgotten;
+}
+
 /* A row leaves the calendar for good, unless a burst holds it: then the burst becomes its only owner. The row may be in this step's selection, so it can be
  * chosen afresh from the next step on only. */
 static void release(struct kvl_gap *g, uint32_t row)
 {
-  if (!bit_get(g->bursting, row)) {
+  if (!masked(g, row)) {
     if (g->released_count < g->released_max) { /* as many as can be drawn in a step; full only if forgotten ones pile up */
       g->released[g->released_count++] = row;
     }
@@ -189,7 +217,8 @@ static void push(struct kvl_gap *g, struct bucket *b, uint32_t entry)
 {
   if (b->fill == CHUNK - 1) {
     uint32_t fresh = g->chunk_free;
-    if (fresh == 0) { /* more rows than the calendar was made for: this one is forgotten */
+    if (fresh == 0) { /* more rows than the calendar was made for */
+      g->forgotten++;
       release(g, entry >> ROW_SHIFT);
       return;
     }
@@ -201,12 +230,8 @@ static void push(struct kvl_gap *g, struct bucket *b, uint32_t entry)
   g->chunk[b->head][++b->fill] = entry;
 }
 
-static bool pop(struct kvl_gap *g, struct bucket *b, uint32_t *entry)
+static void drop_empty(struct kvl_gap *g, struct bucket *b)
 {
-  if (b->head == 0) {
-    return false;
-  }
-  *entry = g->chunk[b->head][b->fill--];
   if (b->fill == 0) {
     uint32_t empty = b->head;
     b->head = g->chunk[empty][0];
@@ -214,6 +239,15 @@ static bool pop(struct kvl_gap *g, struct bucket *b, uint32_t *entry)
     g->chunk[empty][0] = g->chunk_free;
     g->chunk_free = empty;
   }
+}
+
+static bool pop(struct kvl_gap *g, struct bucket *b, uint32_t *entry)
+{
+  if (b->head == 0) {
+    return false;
+  }
+  *entry = g->chunk[b->head][b->fill--];
+  drop_empty(g, b);
   return true;
 }
 
@@ -240,32 +274,68 @@ static inline int32_t class_now(const struct kvl_gap *g, uint32_t row, uint32_t 
   return (at_q8 + (int32_t)random) >> 8;
 }
 
-/* The row was selected in this step: draws its next gap. */
-static inline void draw_gap(struct kvl_gap *g, struct segment *s, uint32_t entry, uint64_t random, uint32_t *next, uint32_t *next_count)
+/* Where draws go: gaps of one to `next`, the others to `later` until a second pass files them. */
+struct draws {
+  uint32_t *next, *later, next_count, later_count;
+  uint8_t *later_bin;
+  uint32_t newest, near;
+};
+
+/* One draw from 32 random bits: 5 choose a column, 13 a bin of it, 7 dither the class, 7 climb. No unpredictable branch. */
+static inline void draw_gap(const struct kvl_gap *g, struct draws *d, uint32_t entry, uint32_t random)
 {
-  uint32_t row = entry >> ROW_SHIFT, state = entry & (KVL_GAP_STATES - 1), u = (uint32_t)random & 65535;
-  int32_t c = class_now(g, row, entry >> STATE_BITS & (KVL_GAP_STATIC - 1), random >> 16 & 255);
-  if (c >= KVL_GAP_CLASSES) {
-    release(g, row);
-    return;
+  enum { STATE = KVL_GAP_STATES - 1, CLASS_STATE = (1 << ROW_SHIFT) - 1 };
+  uint32_t state = entry & STATE, at = entry & CLASS_STATE;
+  if (d->newest - (entry >> ROW_SHIFT) < d->near) {
+    int32_t c = class_now(g, entry >> ROW_SHIFT, at >> STATE_BITS, (random >> 18 & 127) * 2);
+    at = (uint32_t)(c < KVL_GAP_STATIC ? c : KVL_GAP_STATIC - 1) << STATE_BITS | state;
   }
-  const uint16_t *longer = g->law->table->longer_q16[c][state];
-  uint32_t bin = 0;
-  while (bin < KVL_GAP_BINS && u < longer[bin]) {
-    bin++;
+  uint32_t column = (&g->law->alias[0][0][0])[at * KVL_GAP_ALIAS + (random & (KVL_GAP_ALIAS - 1))];
+  uint32_t first = (random >> 5 & ((1u << KVL_GAP_ALIAS_BITS) - 1)) < column >> 16;
+  uint32_t bin = column >> 8 * first & 255;
+  uint32_t step = (&g->law->after[0][0])[state * KVL_GAP_ALIAS + bin];
+  uint32_t after = (entry & ~(uint32_t)STATE) | ((step & 255) + (random >> 25 < step >> 8));
+  d->next[d->next_count] = after; /* overwritten if the gap is longer */
+  d->later[d->later_count] = after;
+  d->later_bin[d->later_count] = (uint8_t)bin;
+  d->next_count += bin == 0;
+  d->later_count += bin != 0;
+}
+
+/* Draws the next gap of every entry in s->drawn and files it. */
+static void draw_gaps(struct kvl_gap *g, struct segment *s)
+{
+  struct draws d = {.next = s->next, .later = g->later, .later_bin = g->later_bin, .newest = g->rows - 1};
+  d.near = g->drift_q8 == 0 ? g->near_rows : UINT32_MAX;
+  const uint32_t *drawn = s->drawn;
+  uint32_t count = s->drawn_count;
+  struct kvl_rng rng = s->rng; /* a copy stays in registers */
+  for (uint32_t i = 0; i + 1 < count; i += 2) {
+    uint64_t random = kvl_rng_next(&rng);
+    draw_gap(g, &d, drawn[i], (uint32_t)random);
+    draw_gap(g, &d, drawn[i + 1], (uint32_t)(random >> 32));
   }
-  if (bin == KVL_GAP_BINS) {
-    release(g, row);
-    return;
+  if (count % 2 != 0) {
+    draw_gap(g, &d, drawn[count - 1], (uint32_t)kvl_rng_next(&rng));
   }
-  uint32_t after = (entry & ~(uint32_t)(KVL_GAP_STATES - 1)) | kvl_gap_next_state(state, bin, (uint32_t)(random >> 24) & 255);
-  if (bin == 0 && *next_count < 2 * s->k) {
-    next[(*next_count)++] = after;
-  } else {
-    uint32_t part = (uint32_t)(random >> 48);
-    part -= ((part * (65536 - part)) >> 16) * g->law->skew_q8[c] >> 8;
-    schedule(g, s, g->step + kvl_gap_bin_first(bin) + (part * kvl_gap_bin_count(bin) >> 16), after);
+  uint32_t later_count = d.later_count;
+  s->next_count = d.next_count;
+  for (uint32_t i = 0; i < later_count; i++) {
+    uint32_t entry = g->later[i], bin = g->later_bin[i];
+    if (bin < 8) { /* mostly; and these never cross into a far block */
+      push(g, &s->near[(g->step + 1 + bin) % NEAR], entry);
+      continue;
+    }
+    if (bin == KVL_GAP_BINS) {
+      release(g, entry >> ROW_SHIFT);
+      continue;
+    }
+    uint32_t part = (uint32_t)(kvl_rng_next(&rng) >> 48);
+    uint32_t c = entry >> STATE_BITS & (KVL_GAP_STATIC - 1);
+    part -= ((part * (65536 - part)) >> 16) * g->law->skew_q8[c < KVL_GAP_CLASSES ? c : KVL_GAP_CLASSES] >> 8;
+    schedule(g, s, g->step + g->law->bin_first[bin] + (part * g->law->bin_count[bin] >> 16), entry);
   }
+  s->rng = rng;
 }
 
 static uint32_t draw_static(const struct kvl_gap *g, struct segment *s)
@@ -326,7 +396,7 @@ static void settle_near(struct kvl_gap *g, uint32_t row)
 static uint32_t unused_row(struct kvl_gap *g, struct segment *s, uint32_t rows)
 {
   for (int i = 0; i < 48; i++) {
-    uint32_t row = kvl_rng_below(&s->rng, rows);
+    uint32_t row = s->fresh_count > 0 ? s->fresh[--s->fresh_count] : kvl_rng_below(&s->rng, rows);
     if (!bit_get(g->used, row)) {
       return row;
     }
@@ -372,11 +442,33 @@ static void settle_far(struct kvl_gap *g, struct segment *s, uint32_t rows)
   }
 }
 
+static void start_burst(struct kvl_gap *g, struct segment *s, uint32_t row)
+{
+  if (s->burst_count == s->burst_max || bit_get(g->bursting, row)) {
+    return;
+  }
+  if (!g->overlap_allowed && bit_get(g->used, row)) { /* one in eight at most: not worth a test of every lane */
+    row = unused_row(g, s, g->rows);
+  }
+  if (row == KVL_GAP_ROWS_MAX) {
+    return;
+  }
+  uint32_t u = (uint32_t)(kvl_rng_next(&s->rng) >> 32), length = 1;
+  while (length < KVL_GAP_BURST_MAX && u < g->law->burst_longer_q32[length - 1]) {
+    length++;
+  }
+  s->burst_end[s->burst_count] = g->step + length;
+  s->burst[s->burst_count++] = row | (bit_get(g->used, row) ? OVERLAP : 0);
+  bit_set(g->bursting, row);
+  bit_set(g->used, row);
+}
+
 static void start_process(struct kvl_gap *g)
 {
   uint32_t near = g->near_rows < g->rows ? g->near_rows : g->rows;
   g->running = true;
   g->step = 0;
+  g->overlap_allowed = calendar_entries(g, g->rows) > g->rows / 8;
   g->drift_q8 = 0;
   kvl_gap_balance(g->law, g->k, g->rows, &g->balance);
   g->refit_rows = g->rows + g->rows / 32 + 1;
@@ -395,13 +487,8 @@ static void start_process(struct kvl_gap *g)
   for (uint32_t i = 0; i < g->segments; i++) { /* bursts under way */
     struct segment *s = &g->segment[i];
     uint64_t mean = (uint64_t)s->k * g->law->table->burst_starts_q32 / g->law->table->burst_end_q32;
-    for (uint64_t j = 0; j < mean && s->burst_count < s->burst_max; j++) {
-      uint32_t row = kvl_rng_below(&s->rng, g->rows);
-      if (!bit_get(g->bursting, row)) {
-        s->burst[s->burst_count++] = row | (bit_get(g->used, row) ? OVERLAP : 0);
-        bit_set(g->bursting, row);
-        bit_set(g->used, row);
-      }
+    for (uint64_t j = 0; j < mean; j++) {
+      start_burst(g, s, kvl_rng_below(&s->rng, g->rows)); /* lengths have no memory */
     }
   }
 }
@@ -425,6 +512,9 @@ void kvl_gap_start(struct kvl_gap *g, uint64_t seed, uint64_t stream)
   g->rows = 0;
   g->queries = 0;
   g->released_count = 0;
+  g->forgotten = 0;
+  memset(g->filter, 0, sizeof g->filter);
+  g->overlaps = 0;
   g->step = 0;
   g->running = false;
   for (uint32_t i = 1; i < g->chunk_count; i++) {
@@ -436,6 +526,7 @@ void kvl_gap_start(struct kvl_gap *g, uint64_t seed, uint64_t stream)
     kvl_rng_init(&s->rng, seed, "gap segment", stream * KVL_GAP_SEGMENTS_MAX + i);
     s->next_count = 0;
     s->burst_count = 0;
+    s->fresh_count = 0;
     s->burst_debt = (uint32_t)(kvl_rng_next(&s->rng) >> 32);
     for (uint32_t j = 0; j < NEAR; j++) {
       s->near[j] = (struct bucket){0, CHUNK - 1};
@@ -456,13 +547,30 @@ static void cascade(struct kvl_gap *g, struct segment *s)
   }
 }
 
-static void step_bursts(struct kvl_gap *g, struct segment *s)
+/* How many bursts start in this step, and the rows for them and for what the calendar may lack. */
+static uint32_t draw_fresh(struct kvl_gap *g, struct segment *s)
 {
-  const struct kvl_gap_table *t = g->law->table;
+  uint64_t starts = (uint64_t)s->k * g->law->table->burst_starts_q32 + s->burst_debt;
+  s->burst_debt = (uint32_t)starts;
+  starts >>= 32;
+  uint64_t count = starts + s->k / 20 + 1;
+  s->fresh_count = (uint32_t)(count < FRESH ? count : FRESH);
+  __builtin_prefetch(g->chunk[s->near[g->step % NEAR].head]);
+  for (uint32_t i = 0; i < s->fresh_count; i++) {
+    s->fresh[i] = kvl_rng_below(&s->rng, g->rows);
+    __builtin_prefetch(&g->used[s->fresh[i] >> 6]);
+    __builtin_prefetch(&g->bursting[s->fresh[i] >> 6]);
+  }
+  return (uint32_t)starts;
+}
+
+static void step_bursts(struct kvl_gap *g, struct segment *s, uint32_t starts)
+{
   uint32_t kept = 0;
   for (uint32_t i = 0; i < s->burst_count; i++) {
     uint32_t row = s->burst[i] & ~(uint32_t)OVERLAP;
-    if ((uint32_t)(kvl_rng_next(&s->rng) >> 32) >= t->burst_end_q32) {
+    if (s->burst_end[i] > g->step) {
+      s->burst_end[kept] = s->burst_end[i];
       s->burst[kept++] = s->burst[i];
       continue;
     }
@@ -472,18 +580,12 @@ static void step_bursts(struct kvl_gap *g, struct segment *s)
     }
   }
   s->burst_count = kept;
-  uint64_t starts = (uint64_t)s->k * t->burst_starts_q32 + s->burst_debt;
-  s->burst_debt = (uint32_t)starts;
-  for (starts >>= 32; starts > 0 && s->burst_count < s->burst_max; starts--) {
-    uint32_t row = kvl_rng_below(&s->rng, g->rows);
-    if (!bit_get(g->bursting, row)) {
-      s->burst[s->burst_count++] = row | (bit_get(g->used, row) ? OVERLAP : 0);
-      bit_set(g->bursting, row);
-      bit_set(g->used, row);
-    }
+  for (; starts > 0; starts--) {
+    start_burst(g, s, s->fresh_count > 0 ? s->fresh[--s->fresh_count] : kvl_rng_below(&s->rng, g->rows));
   }
   for (uint32_t i = 0; i < s->burst_count; i++) {
     if (s->burst[i] & OVERLAP) {
+      g->overlaps++;
       g->filter[s->burst[i] >> 6 & (FILTER_WORDS - 1)] |= (uint64_t)1 << (s->burst[i] & 63);
     }
   }
@@ -507,74 +609,100 @@ static uint32_t stand_ins(const struct kvl_gap *g, const struct segment *s, int3
   return n;
 }
 
-static void step_segment(struct kvl_gap *g, struct segment *s)
+static inline bool has_room(const struct segment *s)
 {
-  enum { STAND_INS = 256 };
-  int32_t other[STAND_INS];
-  uint32_t others = 0;
-  if (g->queries > 1) {
-    uint32_t max = s->k / 32 < STAND_INS ? s->k / 32 : STAND_INS;
-    others = stand_ins(g, s, other, max);
-  }
+  return s->lanes_filled < s->k && s->drawn_count < 2 * s->k;
+}
+
+/* Entries are selected, the last of the array first: each takes the next lane, unless a burst of the same row has one already. Returns how many are left. */
+static inline uint32_t select_some(const struct kvl_gap *g, struct segment *s, const uint32_t *entry, uint32_t count, bool may_be_masked)
+{
+  uint32_t *drawn = s->drawn, drawn_count = s->drawn_count, lanes_filled = s->lanes_filled, lanes = s->k;
   int32_t *out = g->out + s->lane;
-  uint32_t n = 0;
+  while (count > 0 && lanes_filled < lanes && drawn_count < 2 * lanes) {
+    uint32_t e = entry[--count], row = e >> ROW_SHIFT;
+    drawn[drawn_count++] = e;
+    out[lanes_filled] = (int32_t)row;
+    lanes_filled += !may_be_masked || !masked(g, row);
+  }
+  s->drawn_count = drawn_count;
+  s->lanes_filled = lanes_filled;
+  return count;
+}
+
+static uint32_t select_entries(const struct kvl_gap *g, struct segment *s, const uint32_t *entry, uint32_t count)
+{
+  return g->overlaps > 0 ? select_some(g, s, entry, count, true) : select_some(g, s, entry, count, false);
+}
+
+static void select_bucket(struct kvl_gap *g, struct segment *s, struct bucket *b)
+{
+  while (b->head != 0 && has_room(s)) {
+    const uint32_t *chunk = g->chunk[b->head];
+    __builtin_prefetch(g->chunk[chunk[0]]);
+    b->fill = select_entries(g, s, chunk + 1, b->fill);
+    drop_empty(g, b);
+  }
+}
+
+/* Sinks, bursts, then what is due, shortest gaps first. A surplus stays in today's bucket. */
+static void select_due(struct kvl_gap *g, struct segment *s)
+{
+  s->drawn_count = 0;
+  s->lanes_filled = 0;
+  int32_t *out = g->out + s->lane;
   for (uint32_t row = 0; row < s->sinks; row++) {
-    out[n++] = (int32_t)row;
+    out[s->lanes_filled++] = (int32_t)row;
   }
-  for (uint32_t i = 0; i < s->burst_count && n < s->k; i++) {
-    out[n++] = (int32_t)(s->burst[i] & ~(uint32_t)OVERLAP);
+  for (uint32_t i = 0; i < s->burst_count && s->lanes_filled < s->k; i++) {
+    out[s->lanes_filled++] = (int32_t)(s->burst[i] & ~(uint32_t)OVERLAP);
   }
-  struct kvl_rng rng = s->rng; /* a copy stays in registers */
-  const uint32_t *due = s->next[g->step & 1];
-  uint32_t *next = s->next[(g->step + 1) & 1], next_count = 0, due_count = s->next_count, i = 0, entry;
-  for (; i < due_count && n < s->k; i++) {
-    entry = due[i];
-    uint32_t row = entry >> ROW_SHIFT;
-    if (!(g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) || !bit_get(g->bursting, row)) {
-      out[n++] = (int32_t)row;
-    }
-    draw_gap(g, s, entry, kvl_rng_next(&rng), next, &next_count);
-  }
-  for (; i < due_count; i++) { /* bursts took the room: one step later */
-    push(g, &s->near[(g->step + 1) % NEAR], due[i]);
-  }
+  uint32_t left = select_entries(g, s, s->next, s->next_count);
   struct bucket *today = &s->near[g->step % NEAR];
-  while (n < s->k && pop(g, today, &entry)) {
-    uint32_t row = entry >> ROW_SHIFT;
-    if (!(g->filter[row >> 6 & (FILTER_WORDS - 1)] >> (row & 63) & 1) || !bit_get(g->bursting, row)) {
-      out[n++] = (int32_t)row;
-    }
-    draw_gap(g, s, entry, kvl_rng_next(&rng), next, &next_count);
+  while (left > 0) { /* bursts took the room */
+    push(g, today, s->next[--left]);
   }
-  while (pop(g, today, &entry)) {
-    push(g, &s->near[(g->step + 1) % NEAR], entry);
+  select_bucket(g, s, today);
+}
+
+/* Fills the lanes that are left: with the surplus of other segments, so that small segments fluctuate no more than a large one, then with fresh rows. */
+static void select_more(struct kvl_gap *g, uint32_t index)
+{
+  struct segment *s = &g->segment[index];
+  for (uint32_t i = 1; i < g->segments && has_room(s); i++) {
+    select_bucket(g, s, &g->segment[(index + i) % g->segments].near[g->step % NEAR]);
   }
-  s->rng = rng;
-  while (n < s->k) { /* fresh rows */
+  while (has_room(s)) {
     uint32_t row = unused_row(g, s, g->rows);
     if (row == KVL_GAP_ROWS_MAX) {
       break;
     }
     uint64_t random = kvl_rng_next(&s->rng);
     uint32_t pick = (uint32_t)((random >> 32) * (g->balance.first_unit + (uint64_t)1) >> 32);
-    int32_t c = 0;
-    while (c < KVL_GAP_CLASSES - 1 && g->balance.first_q32[c] <= pick) {
-      c++;
+    int32_t c = (int32_t)KVL_GAP_CLASSES - 1;
+    while (c > 0 && g->balance.first_q32[c - 1] > pick) { /* fresh rows are mostly of high classes */
+      c--;
     }
     c -= (g->drift_q8 + (int32_t)(random & 255)) >> 8; /* classes in entries are relative to the start */
     c = c < 0 ? 0 : c > KVL_GAP_STATIC - 1 ? KVL_GAP_STATIC - 1 : c;
-    out[n++] = (int32_t)row;
     bit_set(g->used, row);
-    draw_gap(g, s, row << ROW_SHIFT | (uint32_t)c << STATE_BITS, kvl_rng_next(&s->rng), next, &next_count);
+    uint32_t entry = row << ROW_SHIFT | (uint32_t)c << STATE_BITS;
+    select_entries(g, s, &entry, 1);
   }
-  s->next_count = next_count;
-  s->lanes_filled = n;
+}
+
+/* The queries after the first: copies in which rows due in the next step stand in for a few others. */
+static void copy_queries(struct kvl_gap *g, struct segment *s)
+{
+  enum { STAND_INS = 256 };
+  int32_t other[STAND_INS], *out = g->out + s->lane;
+  uint32_t others = stand_ins(g, s, other, s->k / 32 < STAND_INS ? s->k / 32 : STAND_INS);
   for (uint32_t q = 1; q < g->queries; q++) {
     int32_t *copy = out + (size_t)q * g->lanes;
-    memcpy(copy, out, n * sizeof *copy);
+    memcpy(copy, out, s->lanes_filled * sizeof *copy);
     for (uint32_t j = 0; j < others; j++) {
       uint32_t lane = j * 32 + (q * 7 + g->step) % 32;
-      if (lane < n && copy[lane] >= KVL_GAP_SINKS) {
+      if (lane < s->lanes_filled && copy[lane] >= KVL_GAP_SINKS) {
         copy[lane] = other[j];
       }
     }
@@ -643,16 +771,39 @@ void kvl_gap_step(struct kvl_gap *g, uint32_t rows, uint32_t queries)
       settle_near(g, row);
     }
   }
-  memset(g->filter, 0, sizeof g->filter);
+  if (g->overlaps > 0) {
+    memset(g->filter, 0, sizeof g->filter);
+    g->overlaps = 0;
+  }
   bool full = true;
+  uint32_t starts[KVL_GAP_SEGMENTS_MAX];
   for (uint32_t i = 0; i < g->segments; i++) {
     if (g->step % BLOCK == 0) {
       cascade(g, &g->segment[i]);
     }
-    step_bursts(g, &g->segment[i]);
+    starts[i] = draw_fresh(g, &g->segment[i]);
   }
   for (uint32_t i = 0; i < g->segments; i++) {
-    step_segment(g, &g->segment[i]);
+    step_bursts(g, &g->segment[i], starts[i]);
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    select_due(g, &g->segment[i]);
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    select_more(g, (i + g->step) % g->segments);
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    struct segment *s = &g->segment[i];
+    uint32_t entry;
+    while (pop(g, &s->near[g->step % NEAR], &entry)) { /* no lane left: a step later */
+      push(g, &s->near[(g->step + 1) % NEAR], entry);
+    }
+    if (g->queries > 1) {
+      copy_queries(g, s); /* before new gaps are filed, when whatever is due next is not selected now */
+    }
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    draw_gaps(g, &g->segment[i]);
     full = full && g->segment[i].lanes_filled == g->segment[i].k;
   }
   if (!full) {

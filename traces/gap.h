@@ -14,13 +14,21 @@
 
 #include "traces/gap_table.h"
 
-enum { KVL_GAP_SINKS = 4, KVL_GAP_ROWS_MAX = 1 << 23, KVL_GAP_WINDOW = 8, KVL_GAP_SHARES = 4, KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES };
+enum { KVL_GAP_SINKS = 4, KVL_GAP_ROWS_MAX = 1 << 23, KVL_GAP_BURST_MAX = 96, KVL_GAP_WINDOW = 8, KVL_GAP_SHARES = 4, KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES };
+
+/* Walker's alias method: a column, then one of its two bins. KVL_GAP_BINS: never. */
+enum { KVL_GAP_ALIAS = 32, KVL_GAP_ALIAS_BITS = 13 };
 
 /* A table prepared for use: derived sums, computed once a source and shared by its streams. A margin between two classes is played by either at random, in
  * proportion to its distance from the other; the tables were learned that way. */
 struct kvl_gap_law {
   const struct kvl_gap_table *table;
-  uint32_t skew_q8[KVL_GAP_CLASSES];                                   /* how far gaps lean to the short end of their bin; 256: a triangle */
+  /* Bin of the next gap, by class, state and column: the first bin's part of the column in 2^13ths << 16 | first << 8 | second. Static classes that are out of reach never return. */
+  uint32_t alias[KVL_GAP_STATIC][KVL_GAP_STATES][KVL_GAP_ALIAS];
+  uint16_t after[KVL_GAP_STATES][KVL_GAP_ALIAS];                       /* the automaton: odds of a step up in 128ths << 8 | state, by state and bin */
+  uint32_t bin_first[KVL_GAP_BINS + 1], bin_count[KVL_GAP_BINS + 1];   /* the last: beyond KVL_GAP_MAX */
+  uint32_t burst_longer_q32[KVL_GAP_BURST_MAX];                        /* P(a burst lasts more than i + 1 steps) */
+  uint32_t skew_q8[KVL_GAP_CLASSES + 1];                                 /* how far gaps lean to the short end of their bin; 256: a triangle */
   uint32_t scheduled_q16[KVL_GAP_CLASSES];                             /* probability that a row of the class has a place in the calendar */
   uint32_t never_q32[KVL_GAP_CLASSES];                                 /* probability that a gap is longer than KVL_GAP_MAX */
   uint32_t biased_q32[KVL_GAP_CLASSES][KVL_GAP_STATES * KVL_GAP_BINS]; /* cumulative: (state before, bin) of the gap that covers a random moment */
@@ -46,6 +54,7 @@ struct kvl_gap;
 struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32_t points, uint32_t rows_max, uint32_t queries_max);
 void kvl_gap_destroy(struct kvl_gap *gap);
 size_t kvl_gap_bytes(const struct kvl_gap *gap); /* memory it holds */
+uint64_t kvl_gap_forgotten(const struct kvl_gap *gap); /* rows dropped since the start because the calendar was full: 0 unless its sizing is wrong */
 
 void kvl_gap_start(struct kvl_gap *gap, uint64_t seed, uint64_t stream);
 

@@ -1,4 +1,5 @@
 /* Stored tables of the presets, and what is derived from one when a source opens. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "traces/gap.h"
@@ -61,6 +62,64 @@ static void init_expect(struct kvl_gap_law *law)
   }
 }
 
+/* Columns for the bins' probabilities (P(longer), Q16). Each column holds the rest of a small bin, topped up from a large one. */
+static void init_alias(uint32_t *alias, const uint16_t *longer)
+{
+  enum { COLUMN = 65536 };
+  uint32_t mass[KVL_GAP_ALIAS] = {0}; /* times KVL_GAP_ALIAS, so that a column is 65536 */
+  uint32_t before = 65536;
+  for (uint32_t bin = 0; bin < KVL_GAP_BINS; bin++) {
+    mass[bin] = (before - longer[bin]) * KVL_GAP_ALIAS;
+    before = longer[bin];
+  }
+  mass[KVL_GAP_BINS] = before * KVL_GAP_ALIAS;
+  bool filled[KVL_GAP_ALIAS] = {false};
+  for (uint32_t i = 0; i < KVL_GAP_ALIAS; i++) {
+    uint32_t small = KVL_GAP_ALIAS, large = 0;
+    for (uint32_t j = 0; j < KVL_GAP_ALIAS; j++) {
+      if (!filled[j] && (small == KVL_GAP_ALIAS || mass[j] < mass[small])) {
+        small = j;
+      }
+      if (!filled[j] && (filled[large] || mass[j] > mass[large])) {
+        large = j;
+      }
+    }
+    filled[small] = true;
+    uint32_t below = mass[small] < COLUMN ? mass[small] >> (16 - KVL_GAP_ALIAS_BITS) : 1u << KVL_GAP_ALIAS_BITS;
+    alias[i] = below << 16 | small << 8 | large;
+    if (mass[small] < COLUMN) {
+      mass[large] -= COLUMN - mass[small];
+    }
+  }
+}
+
+static void init_draws(struct kvl_gap_law *law)
+{
+  uint16_t never[KVL_GAP_BINS];
+  memset(never, 0xff, sizeof never);
+  for (uint32_t c = 0; c < KVL_GAP_STATIC; c++) {
+    for (uint32_t s = 0; s < KVL_GAP_STATES; s++) {
+      init_alias(law->alias[c][s], c < KVL_GAP_CLASSES ? law->table->longer_q16[c][s] : never);
+    }
+  }
+  for (uint32_t bin = 0; bin <= KVL_GAP_BINS; bin++) {
+    law->bin_first[bin] = bin < KVL_GAP_BINS ? kvl_gap_bin_first(bin) : KVL_GAP_MAX + 1;
+    law->bin_count[bin] = bin < KVL_GAP_BINS ? kvl_gap_bin_count(bin) : 1;
+    for (uint32_t s = 0; s < KVL_GAP_STATES; s++) {
+      uint32_t odds = 0, state = bin == 0 ? s : kvl_gap_next_state(s, bin, 0);
+      while (bin == 0 && odds < 128 && kvl_gap_next_state(s, 0, 2 * odds) > s) {
+        odds++;
+      }
+      law->after[s][bin] = (uint16_t)(odds << 8 | state);
+    }
+  }
+  uint64_t longer = UINT64_C(1) << 32;
+  for (uint32_t i = 0; i < KVL_GAP_BURST_MAX; i++) {
+    longer -= longer * law->table->burst_end_q32 >> 32;
+    law->burst_longer_q32[i] = (uint32_t)longer;
+  }
+}
+
 void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table)
 {
   memset(law, 0, sizeof *law);
@@ -69,6 +128,7 @@ void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table
     init_class(law, c);
   }
   init_expect(law);
+  init_draws(law);
 }
 
 /* P(selected) at a threshold theta_q16 classes above the mean static term. */
