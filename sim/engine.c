@@ -127,12 +127,21 @@ static int open_gpu(struct engine *e, struct decode_gpu *g)
     .revoke_order = s->policy.revoke_order,
     .give_order = s->policy.give_order,
   };
-  g->bounded = NONE;
+  g->bounded = g->landed_first = NONE;
   g->resid_memory = aligned_alloc(64, (kvl_resid_bytes(&rc) + 63) / 64 * 64);
   g->plan.capacity = KVL_PLAN_MOVES(&rc);
   g->plan.moves = malloc(g->plan.capacity * sizeof *g->plan.moves);
   g->items = calloc(c->slots, sizeof *g->items);
   g->batch = calloc(c->slots, sizeof *g->batch);
+  if (c->store != NULL) {
+    uint32_t share = SAMPLES_MAX / s->node.decode_gpus;
+    g->sample_capacity = share < SAMPLES_MIN ? SAMPLES_MIN : share;
+    g->sample = malloc(g->sample_capacity * sizeof *g->sample);
+    g->sample_stride = 1;
+    if (g->sample == NULL) {
+      return kvl_err_set(e->err, -ENOMEM, "no memory for the time line");
+    }
+  }
   if (g->resid_memory == NULL || g->plan.moves == NULL || g->items == NULL || g->batch == NULL) {
     return kvl_err_set(e->err, -ENOMEM, "no memory for a decode GPU of %u frames", c->frames);
   }
@@ -167,11 +176,6 @@ static int open_engine(struct engine *e)
   for (uint32_t i = 0; rc == 0 && i < s->node.decode_gpus; i++) {
     rc = open_gpu(e, &e->gpu[i]);
   }
-  if (rc == 0 && e->config->store != NULL) {
-    e->sample = malloc(SAMPLES_MAX * sizeof *e->sample);
-    e->sample_stride = 1;
-    rc = e->sample == NULL ? kvl_err_set(e->err, -ENOMEM, "no memory for the time line") : 0;
-  }
   if (rc == 0 && s->workload.prefix_store_bytes != 0) {
     struct kvl_session_bytes token;
     kvl_session_bytes(s, 65536, &token);
@@ -192,6 +196,7 @@ static void close_engine(struct engine *e)
     free(g->serial);
     free(g->items);
     free(g->batch);
+    free(g->sample);
   }
   for (uint32_t i = 0; i < e->copy_capacity; i++) {
     free(e->copy[i].moves);
@@ -201,7 +206,6 @@ static void close_engine(struct engine *e)
   free(e->prefill);
   free(e->gpu);
   free(e->request);
-  free(e->sample);
   kvl_prefix_store_destroy(e->prefix);
   kvl_events_deinit(&e->events);
 }

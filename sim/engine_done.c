@@ -2,32 +2,52 @@
 #include "sim/engine_state.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+/* In order of time over all GPUs. */
 int kvl_engine_flush_samples(struct engine *e)
 {
-  int rc = 0;
-  for (uint32_t i = 0; rc == 0 && e->config->store != NULL && i < e->sample_count; i++) {
-    rc = kvl_store_add_sample(e->config->store, &e->sample[i], e->err);
+  uint32_t *at = calloc(e->s->node.decode_gpus, sizeof *at);
+  if (at == NULL) {
+    return kvl_err_set(e->err, -ENOMEM, "no memory for the time line");
   }
+  int rc = 0;
+  while (rc == 0) {
+    const struct kvl_step_sample *first = NULL;
+    uint32_t from = 0;
+    for (uint32_t i = 0; i < e->s->node.decode_gpus; i++) {
+      const struct decode_gpu *g = &e->gpu[i];
+      if (at[i] < g->sample_count && (first == NULL || g->sample[at[i]].time_ns < first->time_ns)) {
+        first = &g->sample[at[i]];
+        from = i;
+      }
+    }
+    if (first == NULL) {
+      break;
+    }
+    at[from]++;
+    rc = kvl_store_add_sample(e->config->store, first, e->err);
+  }
+  free(at);
   return rc;
 }
 
-/* The time line keeps at most SAMPLES_MAX steps: when full, every other one goes and the stride doubles. */
+/* A GPU's time line has a bounded number of steps: when it is full, every other one goes and the stride doubles. */
 static void sample_step(struct engine *e, uint32_t gpu, const struct kvl_step_result *step)
 {
-  if (e->sample == NULL || e->sample_skip-- != 0) {
+  struct decode_gpu *g = &e->gpu[gpu];
+  if (g->sample == NULL || g->sample_skip-- != 0) {
     return;
   }
-  if (e->sample_count == SAMPLES_MAX) {
-    for (uint32_t i = 0; i < SAMPLES_MAX / 2; i++) {
-      e->sample[i] = e->sample[2 * i];
+  if (g->sample_count == g->sample_capacity) {
+    g->sample_count /= 2;
+    for (uint32_t i = 0; i < g->sample_count; i++) {
+      g->sample[i] = g->sample[2 * i];
     }
-    e->sample_count = SAMPLES_MAX / 2;
-    e->sample_stride *= 2;
+    g->sample_stride *= 2;
   }
-  e->sample_skip = e->sample_stride - 1;
-  const struct decode_gpu *g = &e->gpu[gpu];
+  g->sample_skip = g->sample_stride - 1;
   struct kvl_resid_usage u;
   kvl_resid_usage(g->resid, &u);
   uint64_t held = 0, pages = 0;
@@ -36,7 +56,7 @@ static void sample_step(struct engine *e, uint32_t gpu, const struct kvl_step_re
     held += kvl_engine_adaptive(e) ? kvl_resid_held(g->resid, q->slot) : 0;
     pages += q->tokens / e->s->policy.page_tokens;
   }
-  struct kvl_step_sample *s = &e->sample[e->sample_count++];
+  struct kvl_step_sample *s = &g->sample[g->sample_count++];
   *s = (struct kvl_step_sample){
     .time_ns = step->end_ns,
     .step_ns = step->end_ns - step->step_begin_ns,
@@ -51,6 +71,17 @@ static void sample_step(struct engine *e, uint32_t gpu, const struct kvl_step_re
   };
   memcpy(s->lanes, step->lanes, sizeof s->lanes);
   memcpy(s->stall_ns, step->stall_ns, sizeof s->stall_ns);
+}
+
+static void pages_landed(struct engine *e, struct decode_gpu *g, struct page_copy *copy)
+{
+  for (uint32_t i = 0; i < copy->count; i++) {
+    kvl_resid_copy_done(g->resid, &copy->moves[i]);
+  }
+  copy->used = false;
+  if (copy->request != NONE) {
+    kvl_engine_join(e, g, copy->request);
+  }
 }
 
 int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
@@ -98,6 +129,9 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
     }
   }
   g->batch_count = kept;
+  for (; g->landed_first != NONE; g->landed_first = e->copy[g->landed_first].next) {
+    pages_landed(e, g, &e->copy[g->landed_first]);
+  }
   return 0;
 }
 

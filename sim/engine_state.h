@@ -14,7 +14,7 @@
 
 #define NONE UINT32_MAX                          /* no request, GPU or copy */
 #define WRITE_BACK_TAG ((uint64_t)1 << 63)      /* tags of write-backs carry the step's number, others index page_copy */
-enum { SAMPLES_MAX = 2048 };
+enum { SAMPLES_MAX = 2048, SAMPLES_MIN = 64 }; /* of all GPUs together; of one */
 
 enum request_state { OVER, IN_PREFILL, WAITING, IN_TRANSFER, READY, POPULATING, DECODING };
 
@@ -43,6 +43,7 @@ struct page_copy {
   uint32_t count, capacity;
   uint32_t request; /* whose population it is; NONE: give-back */
   uint32_t done;    /* bounded: pages copied so far */
+  uint32_t next;    /* of those that landed during a step */
   bool used;
 };
 
@@ -58,15 +59,20 @@ struct decode_gpu {
   struct queue ready;            /* transferred, join at the next gap */
   struct queue populated;        /* their population ended beside a step: join at the next gap */
   uint32_t bounded;              /* page_copy of the population under way in pieces; NONE */
+  uint32_t landed_first, landed_last; /* page_copies that landed during the step: the page maps change between steps only; NONE */
   uint32_t sessions;             /* admitted and not ended */
   uint32_t joining;              /* of those, not yet decoding */
   uint32_t joined_now, revoked_now;
+  bool gave;                     /* pages back since the last step (I6: a gap that waits for a write-back is still one gap) */
   uint64_t step, written_back;   /* numbers of the last step begun and of the last whose rows are on the host */
   bool in_step;
   bool full;                     /* the head of the waiting queue did not fit at the last try */
   uint64_t ingress_free_ns;      /* the link from the prefill node */
   uint64_t period_ns;            /* of the last step, its gap included */
   struct kvl_resid_usage reported; /* page moves that were in the store already */
+  struct kvl_step_sample *sample;  /* the time line, thinned: every sample_stride-th step of this GPU; NULL: not wanted */
+  uint32_t sample_count, sample_capacity;
+  uint64_t sample_stride, sample_skip;
 };
 
 /* Prefill GPUs that share a queue: all of them, or one each when requests are routed as they come. */
@@ -97,9 +103,6 @@ struct engine {
   uint32_t sessions_max;           /* of one decode GPU */
   uint64_t next_id;
   struct kvl_tally tally;
-  struct kvl_step_sample *sample;  /* thinned: every sample_stride-th step */
-  uint32_t sample_count;
-  uint64_t sample_stride, sample_skip;
   struct kvl_err *err;
 };
 
