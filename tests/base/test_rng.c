@@ -60,7 +60,7 @@ END_TEST
 
 static void check_moments(double (*draw)(struct kvl_rng *rng, double shape), double shape, double mean, double variance)
 {
-  enum { DRAWS = 200000 };
+  enum { DRAWS = 40000 };
   struct kvl_rng rng;
   double sum = 0.0, squares = 0.0;
   kvl_rng_init(&rng, 5, "moments", 0);

@@ -2,7 +2,7 @@
 # kvloan trace from the outside: exit codes, one-line messages, what is left behind. Speaks TAP.
 # usage: cli_trace.sh KVLOAN FOLDER_WITH_GOLDEN_FILES
 set -u
-kvloan=$1
+kvloan=$(realpath "$1") # the test runner gives a path relative to the build folder
 golden=$2
 work=$(mktemp -d "${TMPDIR:-/tmp}/kvl-cli.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
