@@ -24,7 +24,7 @@ int kvl_plot_numbers_begin(struct kvl_plot_numbers *numbers, const struct kvl_pl
 int kvl_plot_numbers_finish(struct kvl_plot_numbers *numbers, int code, struct kvl_err *err);
 void kvl_plot_numbers_free(struct kvl_plot_numbers *numbers);
 
-enum { KVL_PLOT_TITLE_MAX = 86 }; /* characters of a title that fit into 900 pixels at its font */
+enum { KVL_PLOT_TITLE_MAX = 96 }; /* characters of a title that fit into 900 pixels at its font */
 
 /* "text" as gnuplot reads it: nothing in it is special. Control characters become blanks, bytes that are not UTF-8 question marks. */
 void kvl_plot_quote(FILE *script, const char *text);

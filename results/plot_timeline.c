@@ -90,7 +90,6 @@ static void sum_gpus(const struct moment *last, const unsigned char *seen, uint3
   for (uint32_t g = 0; g < gpus; g++) {
     if (seen[g]) {
       now[SUM_BATCH] += last[g].batch;
-      now[SUM_WAITING] += last[g].waiting;
       for (int f = 0; f < 4; f++) {
         now[SUM_RESERVED + f] += last[g].frames[f];
       }
@@ -126,6 +125,7 @@ static int build(struct timeline *line, struct moments *m)
     last[s->gpu] = *s;
     seen[s->gpu] = 1;
     sum_gpus(last, seen, m->gpus, now);
+    now[SUM_WAITING] = s->waiting; /* one number for all GPUs */
     double lent = 100.0 * now[SUM_LENT] / frames_of(now);
     line->waiting_max = now[SUM_WAITING] > line->waiting_max ? now[SUM_WAITING] : line->waiting_max;
     double retiring = 100.0 * now[SUM_RETIRING] / frames_of(now);
@@ -171,7 +171,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
     used += snprintf(message + used, sizeof message - (size_t)used, ", %s wait", kvl_text_human(number, line->waiting_max, 1));
   }
   if (line->lent_max >= 0.05) {
-    used += snprintf(message + used, sizeof message - (size_t)used, "; lent pages go from %.0f %% of HBM to %.0f %%", line->lent_max, line->lent_at_full);
+    used += snprintf(message + used, sizeof message - (size_t)used, "; lent HBM from %.0f %% to %.0f %%", line->lent_max, line->lent_at_full);
   }
   int room = KVL_PLOT_TITLE_MAX - used;
   (void)snprintf(title, sizeof title, "%.*s%s", room > 0 ? room : 0, line->label, message);

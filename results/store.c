@@ -336,7 +336,10 @@ static int open_for_reading(struct kvl_store *store, int untagged, struct kvl_er
     char log[4200];
     (void)snprintf(log, sizeof log, "%.4096s-wal", store->path);
     struct stat info;
-    if (stat(log, &info) != 0 || info.st_size == 0) {
+    if (stat(log, &info) == 0 && info.st_size > 0) {
+      code = kvl_err_set(&first, code, "%s: a writer was cut off, and what it left in %s must be replayed first, which this folder does not allow: "
+                         "copy both files to one that can be written", store->path, log);
+    } else {
       code = connect_as(store, SQLITE_OPEN_READONLY, 1, &first);
       code = code != 0 ? code : look_at_schema(store, &first);
     }

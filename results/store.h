@@ -32,7 +32,8 @@ struct kvl_request_record {
 /* One sample of the time line, taken at the end of a decode step. */
 struct kvl_step_sample {
   uint64_t time_ns, step_ns;
-  uint32_t gpu, batch, waiting;
+  uint32_t gpu, batch;
+  uint32_t waiting; /* for a decode slot, on all decode GPUs together */
   uint32_t frames_free, frames_reserved, frames_lent, frames_retiring;
   double resident_share; /* pages held / pages of history, over the batch */
   uint64_t lanes[KVL_REPORT_TIERS]; /* of this step */

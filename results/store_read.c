@@ -61,10 +61,11 @@ static enum kvl_stored_status column_status(sqlite3_stmt *statement, int column,
   return kvl_store_owner_status(&owner, self);
 }
 
-/* json_extract of a text that is not JSON would be an error of the whole query: a scenario is JSON unless somebody else's writer says otherwise. */
+/* A value in a scenario is a number, or {"value": number, "origin": text}. json_extract of a text that is not JSON would be an error of the whole query: a scenario is JSON unless somebody else's writer says otherwise. */
 static const char list_sql[] =
   "SELECT run, name, mode, plane, build, command, machine, scenario_hash, seed, started_unix_ms, ended_unix_ms, "
-  "CASE WHEN json_valid(scenario) THEN json_extract(scenario, '$.workload.concurrency') END, "
+  "CASE WHEN json_valid(scenario) THEN coalesce(json_extract(scenario, '$.workload.concurrency.value'), "
+  "json_extract(scenario, '$.workload.concurrency')) END, "
   "status, host, boot, space, process, process_start FROM runs ORDER BY run";
 
 static int read_run(sqlite3_stmt *statement, struct kvl_stored_run *r, const struct kvl_store_owner *self)

@@ -22,7 +22,8 @@ const char *const kvl_store_schema[] = {
   "submit_ns INTEGER, prefill_start_ns INTEGER, prefill_end_ns INTEGER, admit_ns INTEGER, first_token_ns INTEGER, last_token_ns INTEGER, "
   "aborted INTEGER, PRIMARY KEY (run, id)) WITHOUT ROWID",
 
-  /* The time line: some decode steps, each at its end. lanes_* and stall_*_ns are of that step and the gap before it. */
+  /* The time line: some decode steps, each at its end. waiting counts for all GPUs together; lanes_* and stall_*_ns are of that step and the
+   * gap before it. */
   "CREATE TABLE samples ("
   "run INTEGER NOT NULL, sequence INTEGER NOT NULL, time_ns INTEGER, step_ns INTEGER, gpu INTEGER, batch INTEGER, waiting INTEGER, "
   "frames_free INTEGER, frames_reserved INTEGER, frames_lent INTEGER, frames_retiring INTEGER, resident_share REAL, " LANES

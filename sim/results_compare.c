@@ -39,20 +39,26 @@ static int add_setting(struct settings *settings, char *key, char *value, uint32
   return 1;
 }
 
-/* Objects are walked; everything else, arrays included, is a value. */
+/* Objects are walked; everything else, arrays included, is a value. {"value": v, "origin": text} is the value v. */
 static int flatten(struct settings *settings, const char *prefix, const cJSON *json, uint32_t run)
 {
+  const cJSON *value = cJSON_GetObjectItemCaseSensitive(json, "value");
+  if (value != NULL && cJSON_HasObjectItem(json, "origin")) {
+    json = value;
+  }
   if (!cJSON_IsObject(json)) {
     return add_setting(settings, strdup(prefix), cJSON_PrintUnformatted(json), run);
   }
   const cJSON *child = NULL;
   cJSON_ArrayForEach(child, json) {
-    size_t size = strlen(prefix) + strlen(child->string) + 2;
-    char *key = malloc(size);
+    size_t front = strlen(prefix), dot = front > 0 ? 1 : 0, back = strlen(child->string);
+    char *key = malloc(front + dot + back + 1);
     if (key == NULL) {
       return 0;
     }
-    (void)snprintf(key, size, "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", child->string);
+    memcpy(key, prefix, front);
+    memcpy(key + front, ".", dot);
+    memcpy(key + front + dot, child->string, back + 1);
     int fine = flatten(settings, key, child, run);
     free(key);
     if (!fine) {

@@ -25,7 +25,7 @@ static int write_run(struct kvl_store *store, unsigned mode, uint32_t concurrenc
 {
   static const uint32_t batch_max[] = {42, 210, 256};
   char scenario[256];
-  (void)snprintf(scenario, sizeof scenario, "{\"name\":\"published\",\"mode\":\"%s\",\"policy\":{\"hot_rows\":%d},"
+  (void)snprintf(scenario, sizeof scenario, "{\"name\":\"published\",\"mode\":{\"value\":\"%s\",\"origin\":\"--set\"},\"policy\":{\"hot_rows\":%d},"
                  "\"workload\":{\"kind\":\"closed\",\"concurrency\":%u},\"seed\":1}", modes[mode], mode == 0 ? 0 : 4096, concurrency);
   struct kvl_run_info info = {.name = "published", .mode = modes[mode], .plane = "model", .scenario_json = scenario, .build = "0.1.0 (test)",
                               .command = "make_store", .seed = 1};
@@ -57,7 +57,7 @@ static int write_run(struct kvl_store *store, unsigned mode, uint32_t concurrenc
     uint32_t held = (uint32_t)(now < 0.0 ? 0.0 : now > batch ? batch : now);
     uint32_t reserved = mode == 0 ? held * (FRAMES / 44) : held * (FRAMES / 300), rest = FRAMES - (reserved < FRAMES ? reserved : FRAMES);
     struct kvl_step_sample s = {.time_ns = ns(x * end_s) + i, .step_ns = ns(step_s), .gpu = i % 2, .batch = held / 2,
-                                .waiting = concurrency > batch && x < 0.6 ? (concurrency - batch) / 2 : 0};
+                                .waiting = concurrency > batch && x < 0.6 ? concurrency - batch : 0};
     s.frames_lent = mode == 2 ? (rest < held * 80 ? rest : held * 80) * 97 / 100 : 0;
     s.frames_retiring = mode == 2 && i % 40 < 3 ? rest / 50 : 0;
     s.frames_reserved = reserved < FRAMES ? reserved : FRAMES;

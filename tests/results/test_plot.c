@@ -25,7 +25,7 @@ static void write_samples(void)
       s.time_ns = 500000000ull * i;
       s.gpu = gpu;
       s.batch = gpu == 0 ? (i >= 2 ? 10 : 0) : (i >= 6 ? 30 : 0);
-      s.waiting = gpu == 0 ? 5 : 0;
+      s.waiting = 5;
       s.frames_reserved = gpu == 0 ? 40 : 20;
       s.frames_lent = gpu == 0 ? 50 : 10;
       s.frames_retiring = gpu == 0 ? 10 : 0;
@@ -39,7 +39,8 @@ static void write_samples(void)
 static int64_t write_run(const char *name, const char *mode, uint32_t concurrency, double throughput)
 {
   char scenario[128];
-  (void)snprintf(scenario, sizeof scenario, "{\"workload\":{\"concurrency\":%u}}", concurrency);
+  (void)snprintf(scenario, sizeof scenario, concurrency == 16 ? "{\"workload\":{\"concurrency\":{\"value\":%u,\"origin\":\"--set\"}}}"
+                                                              : "{\"workload\":{\"concurrency\":%u}}", concurrency);
   struct kvl_run_info info = {.name = name, .mode = mode, .plane = "model", .scenario_json = scenario, .seed = 1};
   int64_t run = 0;
   ck_assert_int_eq(kvl_store_run_begin(store, &info, &run, &err), 0);

@@ -78,7 +78,7 @@ done
 [ "$(head -1 requests.tsv | tr '\t' '\n' | grep -c _ns)" -eq 6 ] && [ "$(wc -l <samples.tsv)" -eq 901 ]
 pass_or_fail $? 'export: six times of a request, every sample'
 run export --store=s.db 15 --what=scenario
-[ "$code" -eq 0 ] && grep -q '^{"name":"published","mode":"adaptive".*}$' out
+[ "$code" -eq 0 ] && grep -q '^{"name":"published","mode":{"value":"adaptive".*}$' out
 pass_or_fail $? 'export: the scenario as it was run'
 run export --store=s.db 15 --format=json
 [ "$code" -eq 0 ] && grep -q '"selections_by_tier": {"scratch": 0' out
@@ -88,7 +88,8 @@ run export --store=s.db unfinished --what=requests
 pass_or_fail $? 'export: says that records of an incomplete run may be a part'
 
 run compare --store=s.db latest:mode=resident latest:mode=fixed latest
-[ "$code" -eq 0 ] && grep -q '+96.0 %' out && grep -q 'policy.hot_rows  *0  |  4096  |  4096$' out
+[ "$code" -eq 0 ] && grep -q '+96.0 %' out && grep -q 'policy.hot_rows  *0  |  4096  |  4096$' out &&
+  grep -q '^  mode  *"resident"  |  "fixed"  |  "adaptive"$' out
 pass_or_fail $? 'compare: three modes, with what differs in their scenarios'
 run compare --store=s.db 15 15 12 --format=json
 [ "$code" -eq 0 ] && grep -q '"key": "workload.concurrency", "values": \[256, 128\]' out

@@ -433,6 +433,49 @@ START_TEST(read_only_places)
 }
 END_TEST
 
+/* What a killed writer left behind, in a place where it cannot be replayed: a line that says so. Elsewhere it is replayed. */
+START_TEST(a_log_that_was_left_behind)
+{
+  const char *path = fixture_path("a.db");
+  struct fixture fixture = {6, 30, 30, 30, 30};
+  (void)fflush(NULL);
+  pid_t child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    struct kvl_store *store = NULL;
+    int64_t run = 0;
+    if (kvl_store_open(&store, path, &err) == 0 && fixture_write(store, &fixture, KVL_RUN_COMPLETE, &run, &err) == 0) {
+      (void)raise(SIGSTOP);
+    }
+    _exit(1);
+  }
+  int status = 0;
+  ck_assert_int_eq(waitpid(child, &status, WUNTRACED), child);
+  ck_assert(WIFSTOPPED(status));
+  ck_assert_int_eq(kill(child, SIGKILL), 0);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(access(fixture_path("a.db-wal"), F_OK), 0);
+  ck_assert_int_eq(unlink(fixture_path("a.db-shm")), 0);
+  ck_assert_int_eq(chmod(fixture_folder(), 0555), 0);
+  child = fork();
+  ck_assert_int_ge(child, 0);
+  if (child == 0) {
+    int bad = geteuid() == 0 && setuid(65534) != 0 ? 1 : 0;
+    struct kvl_store *store = NULL;
+    int code = kvl_store_open_with(&store, path, &(struct kvl_store_options){.read_only = 1}, &err);
+    bad |= code == -EACCES && strstr(err.text, "must be replayed first") != NULL ? 0 : 2;
+    kvl_store_close(store);
+    _exit(bad);
+  }
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(chmod(fixture_folder(), 0755), 0);
+  ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %#x", (unsigned)status);
+  struct kvl_store *store = open_ok(path, &(struct kvl_store_options){.read_only = 1});
+  ck_assert_msg(fixture_check(store, 1, &fixture, &err) == 0, "%s", err.text);
+  kvl_store_close(store);
+}
+END_TEST
+
 START_TEST(people_can_read_it_with_sql)
 {
   struct kvl_store *store = open_ok(fixture_path("a.db"), NULL);
@@ -485,6 +528,7 @@ int main(void)
   tcase_add_test(tcase, odd_names_are_plain_names);
   tcase_add_loop_test(tcase, a_lock_is_waited_for_then_named, 0, 2);
   tcase_add_test(tcase, read_only_places);
+  tcase_add_test(tcase, a_log_that_was_left_behind);
   tcase_add_test(tcase, people_can_read_it_with_sql);
   suite_add_tcase(suite, tcase);
   SRunner *runner = srunner_create(suite);
