@@ -34,11 +34,12 @@ int kvl_source_open_preset(struct kvl_selection_source **source, const char *pre
 /* Recorded selections from a trace file (traces/trace.h): a library of sessions. Request `session` replays session (session mod n) of the library,
  * beginning at a step drawn from (seed, session); the first step of a stream lies over that step, and from there on the recording advances with the
  * request's committed tokens (not with its steps, so a speculative request may replay a recording made without speculation). At the recording's end it
- * goes on from its first step; that seam costs about one selection of extra misses.
- * Rows are moved by the difference of the two histories, so a row keeps its distance from the end and, between seams, its identity; rows 0 to 3 (attention
- * sinks) keep their place. Rows that would lie before the history are folded back into it (modulo the history's length, so that they keep their place
- * from step to step), rows of drafts that are not committed here become the newest rows not selected yet, and a query always gets min(k, history) distinct
- * rows. Query q of a step is query q of the recorded step; where that had fewer, the recorded step q tokens further on.
+ * goes on from its first step: a seam.
+ * Rows are moved by the difference of the two histories at the first step: a row keeps its distance from the end and, from step to step, its identity. At a
+ * seam the rows of the last 4,096 tokens keep their distance from the end, all others their identity; it costs a request the misses of its newest rows. Rows 0 to 3
+ * (attention sinks) keep their place. Rows that would lie before the history are folded back into it (modulo the history's length, so that they keep
+ * their place from step to step), rows of drafts that are not committed here become the newest rows not selected yet, and a query always gets
+ * min(k, history) distinct rows. Query q of a step is query q of the recorded step; where that had fewer, the recorded step q tokens further on.
  * Opening reads the whole file once and verifies every checksum; unpacked chunks are shared by all streams and kept, up to KVL_TRACE_CACHE_BYTES (more
  * when the chunks in use alone need more; 16 sessions x 800 steps x 4,096 rows are 210 MB). Streams may run in different threads.
  * Errors name the file, the place and the reason; a trace of another shape is -EINVAL and says which part differs. */

@@ -12,7 +12,10 @@
 #include "traces/selection_impl.h"
 #include "traces/trace_codec.h"
 
-enum { SINKS = 4 }; /* the first rows, which attention always wants: they keep their place whatever the history's length */
+enum {
+  SINKS = 4,         /* the first rows, which attention always wants: they keep their place whatever the history's length */
+  NEAR_TOKENS = 4096 /* rows this close to the end keep their distance from it; rows further back keep their place, even at a seam */
+};
 #define NOBODY UINT32_MAX
 
 struct cell { /* one chunk's place in the cache */
@@ -53,6 +56,7 @@ struct trace_stream {
   uint32_t session;      /* of the library */
   uint32_t cursor;       /* its step */
   int64_t ahead;         /* tokens of the request less tokens of the recording */
+  int64_t first_ahead;   /* the same at the first step; less than `ahead` after a seam */
   uint32_t first_tokens; /* of the request, at its first step */
   bool begun, broken;
   /* the step */
@@ -351,7 +355,7 @@ static bool place(struct trace_stream *t, uint32_t queries)
     s = step_at(t, t->cursor, &pin);
     if (!s)
       return false;
-    t->ahead = (int64_t)t->tokens - s->tokens;
+    t->ahead = t->first_ahead = (int64_t)t->tokens - s->tokens;
     t->first_tokens = t->tokens;
     t->begun = true;
   } else if (!advance(t, &t->cursor, t->tokens)) {
@@ -444,28 +448,39 @@ static uint32_t fold_span(const struct trace_stream *t, uint32_t tokens_per_row,
   return span;
 }
 
+/* How the recorded rows of one query at one point move. */
+struct move {
+  int32_t near;      /* rows from here on are near the end of the recorded history */
+  int32_t near_shift, far_shift;
+  uint32_t begin, there; /* rows that are not sinks lie in begin .. there - 1 */
+};
+
+static int64_t moved(const struct move *m, int32_t row)
+{
+  return row < SINKS ? row : (int64_t)row + (row < m->near ? m->far_shift : m->near_shift);
+}
+
 /* The rows that do not simply move: some fell off an end, or there are fewer than this history must give. */
-static void place_slowly(struct trace_stream *t, const int32_t *from, uint32_t count, int32_t shift, uint32_t tokens_per_row, uint32_t rows,
+static void place_slowly(struct trace_stream *t, const struct move *m, const int32_t *from, uint32_t count, uint32_t tokens_per_row,
                          uint32_t wanted, int32_t *out)
 {
-  uint32_t begin = rows > SINKS ? SINKS : 0, span = fold_span(t, tokens_per_row, begin, rows), newest = rows - 1;
-  uint32_t room = rows - begin; /* free rows besides the sinks */
+  uint32_t begin = m->begin, there = m->there, span = fold_span(t, tokens_per_row, begin, there), newest = there - 1;
+  uint32_t room = there - begin; /* free rows besides the sinks */
   if (count > wanted)
     count = wanted;
   for (uint32_t i = 0; i < count; i++) {
-    bool sink = from[i] < SINKS;
-    int64_t row = sink ? from[i] : (int64_t)from[i] + shift;
-    bool fits = row < rows && (sink || row >= begin) && !is_taken(t, (uint32_t)row);
+    int64_t row = moved(m, from[i]);
+    bool fits = row < there && (from[i] < SINKS || row >= begin) && !is_taken(t, (uint32_t)row);
     out[i] = fits ? take(t, (uint32_t)row) : -1;
     room -= fits && row >= begin;
   }
   for (uint32_t i = 0; i < wanted; i++) {
-    int64_t row = i < count ? (int64_t)from[i] + shift : rows;
+    int64_t row = i < count ? moved(m, from[i]) : there;
     if (i < count && out[i] >= 0)
       continue;
-    if (row < rows && room > 0) { /* older than the history */
+    if (row < there && room > 0) { /* older than the history */
       int64_t fold = (row - begin) % (int64_t)span;
-      out[i] = take(t, free_after(t, begin + (uint32_t)(fold < 0 ? fold + span : fold), begin, rows));
+      out[i] = take(t, free_after(t, begin + (uint32_t)(fold < 0 ? fold + span : fold), begin, there));
     } else { /* newer, or one too few */
       newest = free_before(t, newest);
       out[i] = take(t, newest);
@@ -483,9 +498,10 @@ static uint32_t trace_rows(struct kvl_selection_stream *stream, uint32_t point, 
   uint32_t k = shape->point[point].k, tokens_per_row = shape->tokens_per_row[shape->point[point].cache];
   uint32_t there = t->tokens / tokens_per_row, wanted = k < there ? k : there, count;
   int32_t *out = t->out + (size_t)t->out_start[point] * t->queries_max + (size_t)query * k;
+  const struct kvl_trace_chunk_step *step;
   const int32_t *from;
+  struct move m;
   bool astray = false;
-  int32_t shift;
 
   *rows = out;
   if (t->broken)
@@ -495,20 +511,25 @@ static uint32_t trace_rows(struct kvl_selection_stream *stream, uint32_t point, 
       out[i] = (int32_t)i;
     return there;
   }
-  count = kvl_trace_chunk_list(t->at[query].chunk, t->at[query].step->list + point * t->at[query].step->queries + t->at[query].query, &from);
-  shift = floor_divide(t->ahead, tokens_per_row);
+  step = t->at[query].step;
+  count = kvl_trace_chunk_list(t->at[query].chunk, step->list + point * step->queries + t->at[query].query, &from);
+  m.near = step->tokens > NEAR_TOKENS ? (int32_t)((step->tokens - NEAR_TOKENS) / tokens_per_row) : 0;
+  m.near_shift = floor_divide(t->ahead, tokens_per_row);
+  m.far_shift = floor_divide(t->first_ahead, tokens_per_row);
+  m.begin = there > SINKS ? SINKS : 0;
+  m.there = there;
   if (count == wanted && there > SINKS) {
     /* In 32 bits without a sign, rows that fall off either end are out of range alike. */
     for (uint32_t i = 0; i < count; i++) {
-      uint32_t moved = (uint32_t)from[i] + (uint32_t)shift;
       bool sink = from[i] < SINKS;
-      astray |= !sink & (moved - SINKS >= there - SINKS);
-      out[i] = sink ? from[i] : (int32_t)moved;
+      uint32_t row = (uint32_t)from[i] + (uint32_t)(from[i] < m.near ? m.far_shift : m.near_shift);
+      astray |= !sink & (row - SINKS >= there - SINKS);
+      out[i] = sink ? from[i] : (int32_t)row;
     }
     if (!astray)
       return count;
   }
-  place_slowly(t, from, count, shift, tokens_per_row, there, wanted, out);
+  place_slowly(t, &m, from, count, tokens_per_row, wanted, out);
   return wanted;
 }
 

@@ -7,7 +7,7 @@
 #include "trace_make.h"
 #include "traces/trace_format.h"
 
-enum { SESSIONS = 5, ROWS_MAX = 2048, STEPS_MAX = 64 };
+enum { SESSIONS = 5, ROWS_MAX = 8192, STEPS_MAX = 64, REQUESTS = 1024, THREADS = 4 };
 
 static int failures;
 
@@ -20,7 +20,7 @@ static void complain(const char *what, uint64_t session, uint32_t step)
 struct oracle {
   struct kvl_trace *trace;
   uint32_t session, steps, tokens[STEPS_MAX], cursor, first_tokens;
-  int64_t ahead;
+  int64_t ahead, first_ahead;
   bool begun;
 };
 
@@ -44,6 +44,7 @@ static void oracle_step(struct oracle *o, uint32_t tokens)
 {
   if (!o->begun) {
     o->ahead = (int64_t)tokens - o->tokens[o->cursor];
+    o->first_ahead = o->ahead;
     o->first_tokens = tokens;
     o->begun = true;
   }
@@ -55,12 +56,18 @@ static void oracle_step(struct oracle *o, uint32_t tokens)
   }
 }
 
+static int64_t oracle_move(const struct oracle *o, int32_t row, uint32_t per_row, uint32_t tokens)
+{
+  int64_t ahead = (uint64_t)row < (tokens < 4096 ? 0 : (tokens - 4096) / per_row) ? o->first_ahead : o->ahead;
+  int64_t shift = ahead >= 0 ? ahead / per_row : -((-ahead + per_row - 1) / per_row);
+  return row < 4 ? row : row + shift;
+}
+
 static uint32_t oracle_rows(struct oracle *o, uint32_t tokens, uint32_t point, uint32_t query, int32_t *out)
 {
   const struct kvl_trace_meta *meta = kvl_trace_meta_of(o->trace);
   uint32_t per_row = meta->shape.tokens_per_row[meta->shape.point[point].cache], there = tokens / per_row, k = meta->shape.point[point].k;
   uint32_t wanted = k < there ? k : there, from = o->cursor, q, count, begin = there > 4 ? 4 : 0, first = o->first_tokens / per_row, span;
-  int64_t shift = o->ahead >= 0 ? o->ahead / per_row : -((-o->ahead + per_row - 1) / per_row);
   bool taken[ROWS_MAX] = {false};
   struct kvl_trace_step step;
 
@@ -85,7 +92,7 @@ static uint32_t oracle_rows(struct oracle *o, uint32_t tokens, uint32_t point, u
   while (2 * span <= there - begin)
     span *= 2;
   for (uint32_t i = 0; i < count; i++) {
-    int64_t row = list->item[i] < 4 ? list->item[i] : list->item[i] + shift;
+    int64_t row = oracle_move(o, list->item[i], per_row, step.tokens);
     out[i] = -1;
     if (row < there && (list->item[i] < 4 || row >= begin) && !taken[row]) {
       taken[row] = true;
@@ -93,7 +100,7 @@ static uint32_t oracle_rows(struct oracle *o, uint32_t tokens, uint32_t point, u
     }
   }
   for (uint32_t i = 0; i < wanted; i++) {
-    int64_t row = i < count ? list->item[i] + shift : there;
+    int64_t row = i < count ? oracle_move(o, list->item[i], per_row, step.tokens) : there;
     uint32_t place;
     bool room = false;
     if (i < count && out[i] >= 0)
@@ -129,7 +136,7 @@ static uint64_t replay(struct kvl_selection_stream *stream, const struct kvl_tra
   uint64_t hash = 0;
   uint32_t tokens, steps;
   kvl_rng_init(&rng, seed, "replay", request);
-  tokens = kvl_rng_below(&rng, kvl_rng_below(&rng, 2) ? 900 : 90);
+  tokens = kvl_rng_below(&rng, kvl_rng_below(&rng, 2) ? 900 : 90) + (kvl_rng_below(&rng, 4) == 0 ? kvl_rng_below(&rng, 6000) : 0);
   steps = 1 + kvl_rng_below(&rng, 60);
   kvl_stream_start(stream, request, tokens);
   if (o)
@@ -169,14 +176,14 @@ struct worker {
   pthread_t thread;
   struct kvl_selection_source *source;
   const struct kvl_trace_meta *meta;
-  uint64_t seed, first, hash[64];
+  uint64_t seed, first, hash[REQUESTS / THREADS];
 };
 
 static void *work(void *argument)
 {
   struct worker *w = argument;
   struct kvl_selection_stream *stream = kvl_stream_create(w->source, ROWS_MAX, 6);
-  for (uint64_t r = 0; stream && r < 64; r++)
+  for (uint64_t r = 0; stream && r < REQUESTS / THREADS; r++)
     w->hash[r] = replay(stream, w->meta, NULL, w->seed, w->first + r);
   kvl_stream_destroy(stream);
   return NULL;
@@ -184,12 +191,12 @@ static void *work(void *argument)
 
 int main(int argc, char **argv)
 {
-  uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20261129, hash[256];
+  uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 20261129, hash[REQUESTS];
   struct kvl_trace_meta meta = made_meta(seed, true);
   struct kvl_selection_source *source = NULL;
   struct kvl_selection_stream *stream;
   struct oracle oracle = {0};
-  struct worker worker[4];
+  static struct worker worker[THREADS];
   struct kvl_err err = {""};
   char path[256];
   const char *folder = getenv("TMPDIR");
@@ -202,22 +209,22 @@ int main(int argc, char **argv)
     return 1;
   }
   stream = kvl_stream_create(source, ROWS_MAX, 6);
-  for (uint64_t r = 0; r < 256 && failures < 10; r++)
+  for (uint64_t r = 0; r < REQUESTS && failures < 10; r++)
     hash[r] = replay(stream, &meta, &oracle, seed, r);
   kvl_stream_destroy(stream);
   kvl_trace_source_cache(source, 0); /* now every chunk goes as soon as nobody reads it */
   if (kvl_trace_source_cached(source) != 0)
     complain("chunks stay though there is no room for them", 0, 0);
-  for (unsigned w = 0; w < 4; w++) {
-    worker[w] = (struct worker){.source = source, .meta = &meta, .seed = seed, .first = 64 * w};
+  for (unsigned w = 0; w < THREADS; w++) {
+    worker[w] = (struct worker){.source = source, .meta = &meta, .seed = seed, .first = REQUESTS / THREADS * w};
     if (pthread_create(&worker[w].thread, NULL, work, &worker[w]))
       return 1;
   }
-  for (unsigned w = 0; w < 4; w++) {
+  for (unsigned w = 0; w < THREADS; w++) {
     pthread_join(worker[w].thread, NULL);
-    for (unsigned r = 0; r < 64 && failures < 10; r++) {
-      if (worker[w].hash[r] != hash[64 * w + r])
-        complain("four threads without room give other rows than one thread with", 64 * w + r, 0);
+    for (unsigned r = 0; r < REQUESTS / THREADS && failures < 10; r++) {
+      if (worker[w].hash[r] != hash[REQUESTS / THREADS * w + r])
+        complain("four threads without room give other rows than one thread with", REQUESTS / THREADS * w + r, 0);
     }
   }
   if (kvl_source_status(source, &err))
@@ -227,6 +234,6 @@ int main(int argc, char **argv)
   kvl_source_close(source);
   kvl_trace_close(oracle.trace);
   unlink(path);
-  printf("256 requests agree%s\n", failures ? ": no" : "");
+  printf("%d requests agree%s\n", REQUESTS, failures ? ": no" : "");
   return failures ? 1 : 0;
 }

@@ -42,7 +42,7 @@ static inline struct kvl_trace_meta made_meta(uint64_t seed, bool pools)
 
 static inline uint32_t made_input(uint64_t seed, uint32_t session)
 {
-  return (uint32_t)(kvl_rng_mix(seed ^ session * 77u) % 300);
+  return (uint32_t)(kvl_rng_mix(seed ^ session * 77u) % 300) + (session == 3 ? 5000 : 0);
 }
 
 static inline uint32_t made_steps(uint64_t seed, uint32_t session)
@@ -50,17 +50,31 @@ static inline uint32_t made_steps(uint64_t seed, uint32_t session)
   return 1 + (uint32_t)(kvl_rng_mix(seed ^ session * 99u) % 40);
 }
 
-/* `count` distinct numbers below `below`: some carried over from `last` steps (their numbers come from the step before), ascending or shuffled. */
+/* A number is in when its own hash says so (it stays from step to step), or by chance. */
+static inline bool made_in(struct kvl_rng *rng, uint64_t stable, uint32_t number, uint32_t one_in)
+{
+  bool in = kvl_rng_mix(stable ^ number * 2654435761u) % one_in == 0;
+  return kvl_rng_below(rng, 16) == 0 ? !in && kvl_rng_below(rng, 3) == 0 : in;
+}
+
+/* Distinct numbers below `below`, most often count_max of them, from the low end, the high end or both; ascending or shuffled. */
 static inline uint32_t made_list(struct kvl_rng *rng, uint64_t stable, int32_t *item, uint32_t count_max, uint32_t below, bool shuffle)
 {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < below && count < count_max; i++) {
-    /* A number is in when its own hash says so (stays from step to step) or by chance. */
-    bool in = kvl_rng_mix(stable ^ i * 2654435761u) % (below / (count_max + 1) + 1) == 0;
-    if (kvl_rng_below(rng, 16) == 0)
-      in = !in && kvl_rng_below(rng, 3) == 0;
-    if (in)
+  uint32_t halves = (uint32_t)(kvl_rng_mix(stable) % 3), count = 0, next = 0, low = count_max * halves / 2;
+  uint32_t one_in = below / (halves == 0 ? count_max + count_max / 4 : 2 * count_max) + 1; /* the high end reaches far down */
+  for (; next < below && count < low; next++) {
+    if (made_in(rng, stable, next, one_in))
+      item[count++] = (int32_t)next;
+  }
+  low = count;
+  for (uint32_t i = below; i-- > next && count < count_max;) {
+    if (made_in(rng, stable, i, one_in))
       item[count++] = (int32_t)i;
+  }
+  for (uint32_t i = low, j = count; i < j--; i++) {
+    int32_t swap = item[i];
+    item[i] = item[j];
+    item[j] = swap;
   }
   for (uint32_t i = 1; shuffle && i < count; i++) {
     uint32_t j = kvl_rng_below(rng, i + 1);
