@@ -79,8 +79,23 @@ static void pages_landed(struct engine *e, struct decode_gpu *g, struct page_cop
     kvl_resid_copy_done(g->resid, &copy->moves[i]);
   }
   copy->used = false;
-  if (copy->request != NONE) {
-    kvl_engine_join(e, g, copy->request);
+  if (copy->request != NONE) { /* the batch changes in the gap */
+    kvl_engine_push(e, &g->populated, copy->request);
+  }
+}
+
+/* What the step selected, page by page, for the lending orders that go by it. */
+static void note_selected(const struct engine *e, struct decode_gpu *g)
+{
+  for (uint32_t i = 0; g->selected != NULL && i < g->batch_count; i++) {
+    const struct request *q = &e->request[g->batch[i]];
+    uint32_t *lanes = g->selected[q->slot], pages = q->tokens / e->s->policy.page_tokens + 1;
+    for (uint32_t page = 0; page < pages; page++) {
+      if (lanes[page] != 0) {
+        kvl_resid_note_selected(g->resid, q->slot, (kvl_page)page, lanes[page]);
+        lanes[page] = 0;
+      }
+    }
   }
 }
 
@@ -93,6 +108,7 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
   kvl_resid_step_done(g->resid, c->tag);
   kvl_tally_step(&e->tally, g->batch_count, step);
   sample_step(e, c->gpu, step);
+  note_selected(e, g);
   if (step->violations != 0) {
     return kvl_err_set(e->err, -EPROTO, "step %llu of decode GPU %u selected %llu rows that its queries may not see", (unsigned long long)c->tag,
                        c->gpu, (unsigned long long)step->violations);
@@ -143,13 +159,17 @@ int kvl_engine_copy_done(struct engine *e, const struct kvl_completion *c)
     return 0;
   }
   struct page_copy *copy = &e->copy[c->tag];
-  for (uint32_t i = 0; i < copy->count; i++) {
-    kvl_resid_copy_done(g->resid, &copy->moves[i]);
+  if (!g->in_step) {
+    pages_landed(e, g, copy);
+    return 0;
   }
-  copy->used = false;
-  if (copy->request != NONE) { /* a step may be in flight: the batch changes in the gap after it */
-    kvl_engine_push(e, &g->populated, copy->request);
+  copy->next = NONE;
+  if (g->landed_first == NONE) {
+    g->landed_first = (uint32_t)c->tag;
+  } else {
+    e->copy[g->landed_last].next = (uint32_t)c->tag;
   }
+  g->landed_last = (uint32_t)c->tag;
   return 0;
 }
 

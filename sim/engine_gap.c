@@ -173,7 +173,7 @@ static int give_back(struct engine *e, uint32_t gpu)
   uint32_t growth = kvl_engine_growth_frames(e, g);
   int rc = kvl_resid_make_room(g->resid, growth, &g->plan);
   kvl_engine_account_plan(g);
-  rc = rc != 0 ? rc : kvl_resid_give_back(g->resid, frames_spoken_for(e, gpu, false), &g->plan);
+  rc = rc != 0 || g->gave ? rc : kvl_resid_give_back(g->resid, frames_spoken_for(e, gpu, false), &g->plan);
   if (rc != 0) {
     return kvl_err_set(e->err, rc, "give-back failed");
   }
@@ -182,6 +182,7 @@ static int give_back(struct engine *e, uint32_t gpu)
   if (count == 0) {
     return 0;
   }
+  g->gave = true;
   rc = kvl_engine_new_page_copy(e, g->plan.moves, count, NONE, &copy);
   if (rc != 0) {
     return rc;
@@ -233,6 +234,7 @@ static int begin_step(struct engine *e, uint32_t gpu)
       int whole;
       item->page_map = kvl_resid_page_map(g->resid, q->slot, &item->pages, &whole);
       item->whole = whole != 0;
+      item->selected_by_page = g->selected == NULL ? NULL : g->selected[q->slot];
     }
   }
   struct kvl_plane_step step = {
@@ -248,6 +250,7 @@ static int begin_step(struct engine *e, uint32_t gpu)
   kvl_resid_step_begun(g->resid, g->step);
   rc = e->plane->ops->step(e->plane, &step, e->err);
   g->in_step = true;
+  g->gave = false;
   g->joined_now = g->revoked_now = g->serial_count = 0;
   return rc;
 }

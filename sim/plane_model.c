@@ -311,8 +311,8 @@ static void model_close(struct kvl_plane *plane)
   struct model_plane *m = of(plane);
   for (uint32_t i = 0; m->gpu != NULL && i < m->config.scenario->node.decode_gpus; i++) {
     struct gpu *g = &m->gpu[i];
+    kvl_bytes_destroy(g->bytes); /* knows the device */
     kvl_refdev_destroy(g->dev);
-    kvl_bytes_destroy(g->bytes);
     for (uint32_t k = 0; g->slot != NULL && k < m->config.slots; k++) {
       kvl_stream_destroy(g->slot[k].stream);
     }

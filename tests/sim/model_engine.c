@@ -1,0 +1,114 @@
+/* Whole runs of scenarios drawn at random, on the model plane and with real bytes, under the checking decorator:
+ *
+ *   model_engine [SEED [RUNS]]   plays other scenarios; the seed of a failing one is printed and plays it alone with RUNS = 1. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/sim/tiny.h"
+
+enum { RUNS = 300, TEXT = 16384 };
+
+static uint64_t current;
+static const char *note;
+
+static bool fail(const char *what, const char *detail)
+{
+  printf("seed %llu: %s: %s\n  %s\n", (unsigned long long)current, what, detail, note);
+  return false;
+}
+
+static bool equal(const char *what, uint64_t a, uint64_t b)
+{
+  char text[96];
+  (void)snprintf(text, sizeof text, "%llu and %llu", (unsigned long long)a, (unsigned long long)b);
+  return a == b || fail(what, text);
+}
+
+/* What must hold at the end of a run that nothing disturbed. */
+static bool check_result(const struct tiny *t, const struct tiny_result *r)
+{
+  const struct kvl_summary *s = &r->engine.summary;
+  const struct check_report *c = &r->report;
+  uint64_t lanes = 0, ns = 0;
+  for (int i = 0; i < KVL_TIERS; i++) {
+    lanes += c->lanes[i];
+    if (!equal("lanes by tier", s->selections_by_tier[i], c->lanes[i])) {
+      return false;
+    }
+  }
+  for (int i = 0; i < KVL_STALLS; i++) {
+    ns += c->stall_ns[i];
+  }
+  bool once = t->s.workload.kind != KVL_WORK_FILE || strstr(t->s.workload.path, ".jsonl") != NULL;
+  return equal("requests completed", s->requests_completed, r->total) && equal("requests aborted", s->requests_aborted, 0) &&
+         equal("requests opened and closed", c->opened, c->closed) && (!once || equal("sessions served twice", c->opened_twice, 0)) &&
+         equal("violations", c->violations, 0) && equal("mismatches", r->mismatches, 0) && equal("lanes", lanes, c->lanes_expected) &&
+         equal("selections_total", s->selections_total, lanes) && equal("rows read back", r->rows_checked, t->bytes ? lanes : 0) &&
+         equal("rows fetched", s->rows_fetched, c->fetched) && equal("steps", s->steps, c->steps) &&
+         equal("causes add up", ns, c->in_step_ns + c->gap_ns) && equal("pages given back", s->pages_given_back, c->given) &&
+         equal("pages lent", s->pages_lent, c->populated + c->given + c->kept) &&
+         (s->pages_revoked <= s->pages_lent || fail("pages", "more revoked than lent"));
+}
+
+static bool run_once(const struct tiny *t, char *text)
+{
+  struct kvl_err err = {""};
+  static struct tiny_result r;
+  int rc = tiny_run(t, &r, &err);
+  if (rc != 0) {
+    return fail("the run failed", err.text);
+  }
+  tiny_summary_text(&r.engine.summary, text, TEXT);
+  return check_result(t, &r);
+}
+
+static bool play(uint64_t seed, const char *folder)
+{
+  static char text[5][TEXT];
+  static const uint32_t threads[5] = {1, 1, 2, 5, 1};
+  static struct tiny t;
+  current = seed;
+  tiny_random(&t, seed, folder);
+  note = t.note;
+  for (int i = 0; i < 5; i++) {
+    t.threads = threads[i];
+    t.bytes = i == 0 || i == 2;
+    t.verify = i == 0;
+    if (i > 2 && seed % 4 != 0) {
+      break; /* the rest on every fourth */
+    }
+    if (!run_once(&t, text[i])) {
+      return false;
+    }
+    if (strcmp(text[0], text[i]) != 0) {
+      return fail("two runs of one seed differ", i == 1 ? "model and host plane" : "threads");
+    }
+  }
+  if (t.s.workload.kind == KVL_WORK_FILE) {
+    (void)unlink(t.s.workload.path);
+  }
+  return true;
+}
+
+int main(int argc, char **argv)
+{
+  uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+  uint32_t runs = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : RUNS;
+  char folder[] = "/tmp/kvl-engine-XXXXXX";
+  if (mkdtemp(folder) == NULL) {
+    perror("mkdtemp");
+    return 1;
+  }
+  printf("seed %llu, %u scenarios\n", (unsigned long long)seed, runs);
+  (void)fflush(stdout);
+  uint32_t failed = 0;
+  for (uint32_t i = 0; i < runs; i++) {
+    failed += !play(seed + i, folder);
+  }
+  (void)rmdir(folder);
+  printf("%u of %u failed\n", failed, runs);
+  return failed != 0;
+}

@@ -1,0 +1,325 @@
+#include "tests/sim/tiny.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t frames_of(const struct kvl_scenario *s)
+{
+  return s->node.kv_pool_bytes / kvl_page_bytes(s);
+}
+
+static void add_cache(struct kvl_scenario *s, uint32_t tokens_per_row, uint32_t row_bytes, uint32_t key_bytes)
+{
+  uint32_t i = s->model.caches++;
+  s->model.cache[i] = (struct kvl_model_cache){.tokens_per_row = tokens_per_row, .row_bytes = row_bytes, .index_key_bytes = key_bytes};
+  s->model.selection.caches = s->model.caches;
+  s->model.selection.tokens_per_row[i] = tokens_per_row;
+}
+
+static void add_point(struct kvl_scenario *s, uint16_t cache, uint16_t layer, uint32_t k)
+{
+  uint32_t p = s->model.selection.points++;
+  s->model.selection.point[p] = (struct kvl_selection_point){.cache = cache, .layer = layer, .k = k};
+  s->model.readers[p] = 1;
+}
+
+void tiny_init(struct tiny *t)
+{
+  memset(t, 0, sizeof *t);
+  struct kvl_scenario *s = &t->s;
+  (void)snprintf(s->name, sizeof s->name, "tiny");
+  (void)snprintf(s->file, sizeof s->file, "tiny.json");
+  s->model.layers = 4;
+  add_cache(s, 1, 24, 4);
+  add_point(s, 0, 1, 6);
+  s->hardware.hbm_bytes = 1u << 30;
+  s->hardware.hbm_bytes_per_s = 1000000000000u;
+  s->hardware.flops_per_s = 1000000000000u;
+  s->hardware.link.gather_bytes_per_s = 100000000;
+  s->hardware.link.copy_bytes_per_s = 100000000;
+  s->hardware.link.gather_floor_ns = 100;
+  s->hardware.link.copy_floor_ns = 200;
+  s->hardware.link.rows_per_s = (struct kvl_curve){.n = 2, .x = {1, 1u << 30}, .y = {20000000, 10000000}};
+  s->costs.compute = KVL_COMPUTE_LAW;
+  s->costs.law_fixed_ns = 10000;
+  s->costs.law_token_ns = 700;
+  s->costs.bookkeeping_ns_at_44 = 3000;
+  s->costs.bookkeeping_exponent_permille = 500;
+  s->costs.resolve_fixed_ns = 50;
+  s->costs.resolve_lane_ps = 300;
+  s->costs.admission_ns = 1500;
+  s->costs.resident_admission_ns = 500;
+  s->costs.revoke_page_ns = 20;
+  s->costs.prefill_fixed_ns = 1000;
+  s->costs.prefill_token_ps = 100000;
+  s->costs.prefill_cached_token_ps = 1000;
+  s->costs.transfer_bytes_per_s = 1000000000;
+  s->costs.transfer_fixed_ns = 300;
+  s->node.prefill_gpus = 1;
+  s->node.decode_gpus = 1;
+  s->mode = KVL_MODE_ADAPTIVE;
+  s->policy.hot_rows = 12;
+  s->policy.page_tokens = 8;
+  s->policy.tail_tokens = 24;
+  s->policy.horizon_ns = 50000;
+  s->policy.give_back_bytes_max = 8 * 8 * 24;
+  s->policy.admission_chunk_bytes = 4 * 8 * 24;
+  s->workload.kind = KVL_WORK_CLOSED;
+  s->workload.concurrency = 4;
+  s->workload.requests = 12;
+  s->workload.input_tokens = 61;
+  s->workload.output_tokens = 20;
+  s->workload.rate_per_s = 10000;
+  s->workload.gamma_cv = 2;
+  s->workload.time_scale = 1;
+  (void)snprintf(s->workload.format, sizeof s->workload.format, "auto");
+  s->selection.kind = KVL_SELECT_PRESET;
+  (void)snprintf(s->selection.preset, sizeof s->selection.preset, "hot-a");
+  s->seed = 1;
+  t->slots = 8;
+  t->threads = 1;
+  t->verify = true;
+  tiny_pools(t, 81, 3, 10, 4);
+}
+
+void tiny_pools(struct tiny *t, uint32_t tokens, uint32_t sessions, uint32_t spare, uint32_t host)
+{
+  struct kvl_session_bytes b;
+  kvl_session_bytes(&t->s, tokens, &b);
+  uint64_t page = kvl_page_bytes(&t->s), one = t->s.mode == KVL_MODE_RESIDENT ? b.resident : b.fixed;
+  t->s.node.kv_pool_bytes = ((one + page - 1) / page * sessions + spare) * page;
+  t->s.node.host_pool_bytes = b.host * host;
+}
+
+/* ---- drawn at random ---- */
+
+static uint32_t below(struct kvl_rng *rng, uint32_t n)
+{
+  return kvl_rng_below(rng, n);
+}
+
+static uint32_t between(struct kvl_rng *rng, uint32_t low, uint32_t high)
+{
+  return low + kvl_rng_below(rng, high - low + 1);
+}
+
+static void draw_model(struct kvl_scenario *s, struct kvl_rng *rng)
+{
+  memset(&s->model, 0, sizeof s->model);
+  s->model.layers = between(rng, 4, 9);
+  s->model.window_bytes = below(rng, 300);
+  s->model.whole_bytes_per_token_q8 = below(rng, 3) * 333;
+  switch (below(rng, 4)) {
+  case 0: /* one cache, rows no multiple of 16 bytes */
+    add_cache(s, 4, 584, 7);
+    break;
+  case 1:
+    add_cache(s, 1, 24, 4);
+    break;
+  case 2: /* two row sizes in one page */
+    add_cache(s, 1, 16, 4);
+    add_cache(s, 2, 32, 6);
+    break;
+  default:
+    add_cache(s, 2, 8, 4);
+    add_cache(s, 2, 8, 4);
+    add_cache(s, 1, 8, 3);
+  }
+  uint16_t layer = 0;
+  for (uint16_t c = 0; c < s->model.caches; c++) {
+    for (uint32_t points = between(rng, 1, c + 1u == s->model.caches ? 3 : 1); points > 0 && layer < s->model.layers; points--) {
+      add_point(s, c, layer++, below(rng, 4) == 0 ? 1 : between(rng, 2, 14));
+    }
+  }
+}
+
+static void draw_policy(struct tiny *t, struct kvl_rng *rng)
+{
+  static const uint32_t hot[] = {0, 1, 3, 7, 14, 33, 200};
+  struct kvl_scenario *s = &t->s;
+  s->mode = (enum kvl_mode)(below(rng, 6) < 4 ? KVL_MODE_ADAPTIVE : below(rng, 2) == 0 ? KVL_MODE_FIXED : KVL_MODE_RESIDENT);
+  s->policy.page_tokens = 4u << below(rng, 4);
+  s->policy.tail_tokens = s->policy.page_tokens + between(rng, 1, 3 * s->policy.page_tokens);
+  s->policy.hot_rows = hot[below(rng, 7)];
+  s->policy.bank_rows = below(rng, 2) * 16;
+  s->policy.eviction = (enum kvl_evict)below(rng, 3);
+  s->policy.revoke_order = (enum kvl_revoke_order)below(rng, 2);
+  s->policy.give_order = (enum kvl_give_order)below(rng, 3);
+  s->policy.admission_copy = (enum kvl_admission_copy)below(rng, 3);
+  s->policy.give_back_bytes_max = below(rng, 5) == 0 ? 0 : kvl_page_bytes(s) * between(rng, 1, 9);
+  s->policy.admission_chunk_bytes = below(rng, 4) == 0 ? 1 : kvl_page_bytes(s) * between(rng, 1, 6);
+  s->policy.horizon_ns = (uint64_t)below(rng, 3) * 100000;
+}
+
+static void draw_costs(struct tiny *t, struct kvl_rng *rng)
+{
+  struct kvl_scenario *s = &t->s;
+  uint64_t speed[] = {1000000, 10000000, 1000000000}; /* copies far longer than a step, about as long, negligible */
+  s->hardware.link.copy_bytes_per_s = speed[below(rng, 3)];
+  s->hardware.link.gather_bytes_per_s = speed[below(rng, 3)];
+  s->costs.transfer_bytes_per_s = speed[below(rng, 3)];
+  s->costs.prefill_token_ps = below(rng, 3) * 200000;
+  s->costs.admission_ns = below(rng, 2) * 5000;
+  s->node.prefill_gpus = between(rng, 1, 3);
+  s->node.decode_gpus = between(rng, 1, 3);
+  s->node.prefill_start = (enum kvl_prefill_start)below(rng, 2);
+  s->node.routing = (enum kvl_routing)below(rng, 3);
+  s->node.sessions_per_gpu_max = below(rng, 4) == 0 ? between(rng, 1, 4) : 0;
+  s->limits.batch_max = below(rng, 5) == 0 ? between(rng, 1, 4) : 0;
+  if (below(rng, 2) == 0) {
+    t->delay = (struct delay_config){.seed = kvl_rng_next(rng), .max_ns = UINT64_C(1) << between(rng, 8, 20)};
+  }
+}
+
+static uint32_t draw_tokens(struct kvl_rng *rng, uint32_t max)
+{
+  return below(rng, 5) == 0 ? between(rng, 1, 3) : between(rng, 1, max);
+}
+
+/* Writes a workload file; returns the longest request. */
+static uint32_t draw_file(struct tiny *t, struct kvl_rng *rng, uint64_t seed, const char *folder)
+{
+  struct kvl_scenario *s = &t->s;
+  bool agent = below(rng, 2) == 0;
+  (void)snprintf(s->workload.path, sizeof s->workload.path, "%s/%llu.%s", folder, (unsigned long long)seed, agent ? "csv" : "jsonl");
+  FILE *f = fopen(s->workload.path, "w");
+  uint32_t longest = 1;
+  if (f == NULL) {
+    return longest;
+  }
+  if (!agent) {
+    uint64_t ms = 0;
+    for (uint32_t i = 0, n = between(rng, 1, 20); i < n; i++) {
+      uint32_t input = draw_tokens(rng, 150), output = below(rng, 6) == 0 ? 0 : between(rng, 1, 30);
+      ms += below(rng, 3);
+      fprintf(f, "{\"timestamp\": %llu, \"input_length\": %u, \"output_length\": %u, \"hash_ids\": [%u]}\n", (unsigned long long)ms, input, output,
+              below(rng, 5));
+      longest = input + output > longest ? input + output : longest;
+    }
+  } else {
+    fprintf(f, "trace,agent,t_s,type,in_tok,out_tok,blocks64,lcp_prev_blocks,seen_prefix_blocks,api_s,think_s,out_types\n");
+    for (uint32_t session = 0, sessions = between(rng, 1, 5); session < sessions; session++) {
+      for (uint32_t a = 0, agents = between(rng, 1, 3); a < agents; a++) {
+        uint32_t blocks = 0;
+        for (uint32_t i = 0, n = between(rng, 1, 4); i < n; i++) {
+          uint32_t input = draw_tokens(rng, 150), output = below(rng, 6) == 0 ? 0 : between(rng, 1, 30), had = blocks;
+          blocks = input / 64;
+          uint32_t lcp = i == 0 ? 0 : below(rng, (had < blocks ? had : blocks) + 1);
+          fprintf(f, "s%u,%u,0.00%u,n,%u,%u,%u,%u,%u,,%s,x\n", session, a, i, input, output, blocks, lcp, lcp, i == 0 ? "" : "0.001");
+          longest = input + output > longest ? input + output : longest;
+        }
+      }
+    }
+    s->workload.concurrency = below(rng, 4);
+  }
+  s->workload.kind = KVL_WORK_FILE;
+  s->workload.requests = below(rng, 3) == 0 ? between(rng, 1, 10) : 0;
+  s->workload.time_scale = below(rng, 2) == 0 ? 1 : 0.01;
+  s->workload.prefix_store_bytes = below(rng, 2) * 5000000u;
+  (void)fclose(f);
+  return longest;
+}
+
+void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
+{
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, seed, "tiny scenarios", 0);
+  tiny_init(t);
+  struct kvl_scenario *s = &t->s;
+  s->seed = seed;
+  draw_model(s, &rng);
+  draw_policy(t, &rng);
+  draw_costs(t, &rng);
+  s->workload.input_tokens = draw_tokens(&rng, 150);
+  s->workload.cached_tokens = below(&rng, s->workload.input_tokens + 1);
+  s->workload.output_tokens = below(&rng, 8) == 0 ? below(&rng, 2) : between(&rng, 1, 60);
+  s->workload.requests = between(&rng, 1, 24);
+  s->workload.concurrency = between(&rng, 1, 9);
+  s->workload.open_interval_ns = below(&rng, 3) * 20000u;
+  s->workload.rate_per_s = (double)between(&rng, 1, 50) * 500;
+  uint32_t kind = below(&rng, 5), longest = s->workload.input_tokens + s->workload.output_tokens;
+  s->workload.kind = kind == 0 ? KVL_WORK_POISSON : kind == 1 ? KVL_WORK_GAMMA : KVL_WORK_CLOSED;
+  if (kind >= 3) {
+    longest = draw_file(t, &rng, seed, folder);
+  }
+  static const char *const presets[] = {"hot-a", "hot-b", "cold-a", "cold-b"};
+  (void)snprintf(s->selection.preset, sizeof s->selection.preset, "%s", presets[below(&rng, 4)]);
+  t->slots = between(&rng, 1, 8);
+  t->threads = 1;
+  tiny_pools(t, longest, between(&rng, 1, 4), below(&rng, 2 * longest / s->policy.page_tokens + 4), between(&rng, 1, 6));
+  static const char *const mode[] = {"resident", "fixed", "adaptive"}, *const copy[] = {"serial", "side_stream", "bounded"};
+  (void)snprintf(t->note, sizeof t->note, "%s, %s, %u GPUs of %llu frames, %u slots, %u caches, page %u, tail %u, hot %u, longest %u, workload %d, late %llu",
+                 mode[s->mode], copy[s->policy.admission_copy], s->node.decode_gpus, (unsigned long long)frames_of(s), t->slots, s->model.caches,
+                 s->policy.page_tokens, s->policy.tail_tokens, s->policy.hot_rows, longest, (int)s->workload.kind,
+                 (unsigned long long)t->delay.max_ns);
+}
+
+/* ---- a run ---- */
+
+/* Puts a decorator around *plane; its creation may have failed. */
+static int around(struct kvl_plane **plane, struct kvl_plane *decorated, struct kvl_err *err)
+{
+  if (decorated == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory for a decorator");
+  }
+  *plane = decorated;
+  return 0;
+}
+
+int tiny_run(const struct tiny *t, struct tiny_result *result, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &t->s;
+  memset(result, 0, sizeof *result);
+  struct kvl_load *load = NULL;
+  struct kvl_selection_source *source = NULL;
+  struct kvl_plane *plane = NULL, *model = NULL;
+  bool rows = !t->resident_rows && s->mode != KVL_MODE_RESIDENT;
+  uint32_t frames = (uint32_t)frames_of(s);
+  int rc = kvl_load_create(&load, s, err);
+  if (rc == 0 && rows) {
+    rc = kvl_source_open_preset(&source, s->selection.preset, &s->model.selection, s->seed, err);
+  }
+  if (rc == 0) {
+    struct kvl_plane_model_config pc = {.scenario = s, .selections = source, .slots = t->slots, .frames = frames,
+                                        .tokens_max = kvl_load_tokens_max(load), .threads = t->threads, .bytes = t->bytes};
+    rc = kvl_plane_model_create(&model, &pc, err);
+    plane = model;
+  }
+  if (rc == 0 && t->delay.max_ns != 0) {
+    rc = around(&plane, delay_plane_create(plane, s->node.decode_gpus, &t->delay), err);
+  }
+  if (rc == 0 && !t->no_check) {
+    rc = around(&plane, check_plane_create(plane, s, t->slots, frames, rows, &result->report), err);
+  }
+  if (rc == 0 && t->fail != NULL) {
+    rc = around(&plane, fail_plane_create(plane, t->fail), err);
+  }
+  if (rc == 0) {
+    result->total = kvl_load_total(load);
+    struct kvl_engine_config ec = {.scenario = s, .plane = plane, .load = load, .slots = t->slots, .frames = frames, .store = t->store,
+                                   .verify = t->verify, .stop = t->stop, .progress = t->progress, .progress_context = t->progress_context};
+    rc = kvl_engine_run(&ec, &result->engine, err);
+    kvl_plane_model_checked(model, &result->rows_checked, &result->mismatches);
+  }
+  if (plane != NULL) {
+    plane->ops->close(plane);
+  }
+  kvl_source_close(source);
+  kvl_load_destroy(load);
+  return rc;
+}
+
+void tiny_summary_text(const struct kvl_summary *summary, char *text, size_t size)
+{
+  size_t at = 0;
+  text[0] = '\0';
+  for (uint32_t i = 0; i < kvl_summary_key_count() && at < size; i++) {
+    char value[KVL_SUMMARY_TEXT_MAX];
+    if (!kvl_summary_is_measured(i)) {
+      at += (size_t)snprintf(text + at, size - at, "%s %s\n", kvl_summary_key_at(i)->name, kvl_summary_value_text(value, summary, i));
+    }
+  }
+}
