@@ -25,13 +25,14 @@
 
 namespace {
 
-constexpr int BINS = 1024;        // distinct stamps a window sorts at once
-constexpr int DENSE = 128;        // of those, non-empty ones placed at once
-constexpr int EACH = 8;           // hot slots a thread holds at once
+constexpr int BINS = 1024;        // distinct stamps sorted at once
+constexpr int DENSE = 64;         // of those, non-empty ones placed at once
+constexpr int KEYS = 4096;        // hot slots that the threads of a block hold in registers; larger hot caches are walked tile by tile
 constexpr int OWN = 1024;         // lanes of a block whose misses are listed in shared memory; more are listed in the work memory
 constexpr int WORDS = KVL_LANES_MAX / 32;
+constexpr int GROUP = 4;          // neighbouring lanes of one block; groups go to the blocks of a cluster in turn, so that misses spread evenly
 constexpr uint32_t NEVER = UINT32_MAX; // key of a slot that may not be a victim
-constexpr int CLUSTER_MAX = 8;
+constexpr uint32_t CLUSTER_MAX = 16;   // above 8 only where the device says it can
 
 template <int NT> struct victim_memory {
   uint32_t hist[BINS];          // slots by stamp, then where that stamp's victims begin
@@ -41,8 +42,7 @@ template <int NT> struct victim_memory {
 };
 
 struct rank_memory {
-  uint32_t first[WORDS];
-  uint32_t prefix[WORDS];
+  uint32_t prefix[WORDS];       // winning lanes before a word
   uint32_t victim[OWN];
 };
 
@@ -53,11 +53,11 @@ template <int NT> struct block_memory {
   };
   kvl_resolve_entry entry;
   uint32_t lists[6][OWN];
-  uint32_t first[OWN / 32];
+  uint32_t first[WORDS];        // bit per lane of the request: it won its row
   uint32_t scan[NT / 32 + 1];
   uint32_t misses_of[CLUSTER_MAX];
   uint32_t tier[KVL_TIERS + 2]; // counters, violations, nothing to count
-  uint32_t misses, own, doubles;
+  uint32_t misses, own, doubles, old, stamps;
 };
 
 // The misses of a block, in three lists without order: lanes that missed; of those, the first of its row in the request (own: this block fetches
@@ -66,7 +66,6 @@ struct miss_lists {
   uint32_t *lane, *row;
   uint32_t *own_lane, *own_row; // own_lane becomes the address it goes to
   uint32_t *double_lane, *double_first;
-  uint32_t *first;              // bit per lane of the block
 };
 
 struct cluster_barrier { // hardware barrier of the cluster; a block alone needs only its own
@@ -101,6 +100,19 @@ __device__ void store_in_block(uint32_t *shared, uint32_t block, uint32_t value)
 #else
   (void)block;
   *shared = value;
+#endif
+}
+
+__device__ void or_in_block(uint32_t *shared, uint32_t block, uint32_t value)
+{
+#if __CUDA_ARCH__ >= 900
+  uint32_t local = (uint32_t)__cvta_generic_to_shared(shared);
+  uint32_t remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(block));
+  asm volatile("red.relaxed.cluster.shared::cluster.or.b32 [%0], %1;" ::"r"(remote), "r"(value) : "memory");
+#else
+  (void)block;
+  atomicOr(shared, value);
 #endif
 }
 
@@ -145,11 +157,12 @@ template <int NT> __device__ uint32_t block_min(uint32_t value, uint32_t *scan)
 }
 
 // The `need` slots (fewer when there are not as many) with the smallest (stamp, slot) among those neither used in transaction `seq` nor pinned, in that
-// order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in registers at a time.
+// order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in registers at a time. Any stamps, any size.
 template <int NT>
-__device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
-                                 uint32_t *out)
+__device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
+                                          uint32_t *out)
 {
+  constexpr int EACH = KEYS / NT;
   victim_memory<NT> &v = s.victim;
   const uint32_t lane = threadIdx.x & 31;
   const uint32_t warp = threadIdx.x >> 5;
@@ -323,11 +336,155 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
   return placed;
 }
 
-// LANES lanes a thread at a time. Loads go out in two waves: entry, queries and rows; then head, dense map and page map, before it is known whether
-// the row may be seen.
-template <int NT, int LANES>
-__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t word_from, uint32_t word_end,
-                            uint32_t lanes, kvl_cache_head &head)
+// The same for a hot cache of at most KEYS rows in which every slot was used in the last BINS - 2 transactions or never: what happens all the time,
+// in half the steps. Bins ascend from the oldest: 0 is "never used".
+template <int NT>
+__device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
+                                 uint32_t *out)
+{
+  constexpr int EACH = KEYS / NT;
+  constexpr int BINS_EACH = BINS / NT > 0 ? BINS / NT : 1;
+  static_assert(BINS % NT == 0, "a thread has whole bins");
+  victim_memory<NT> &v = s.victim;
+  if (hot_rows > KEYS) {
+    return pick_any<NT>(s, stamp, pinned, hot_rows, seq, need, out);
+  }
+  const uint32_t lane = threadIdx.x & 31;
+  const uint32_t warp = threadIdx.x >> 5;
+  const uint32_t from = warp * (EACH * 32) + lane;
+  uint32_t bin[EACH];
+  uint32_t pins[EACH];
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    uint32_t slot = from + i * 32;
+    bin[i] = slot < hot_rows ? __ldcg(stamp + slot) : seq;
+    pins[i] = slot < hot_rows ? __ldcg(pinned + slot / 32) : 0;
+  }
+#pragma unroll
+  for (int i = 0; i < BINS_EACH; i++) {
+    v.hist[threadIdx.x * BINS_EACH + i] = 0;
+  }
+#pragma unroll
+  for (int i = 0; i < DENSE * (NT / 32) / NT; i++) {
+    (&v.count[0][0])[threadIdx.x + i * NT] = 0;
+  }
+  if (threadIdx.x == 0) {
+    s.old = 0;
+    s.stamps = 0;
+  }
+  __syncthreads();
+  bool old = false;
+#pragma unroll
+  for (int i = 0; i < EACH; i++) {
+    uint32_t age = seq - bin[i]; // 0: used now
+    bool never = bin[i] == 0;
+    bool spared = age == 0 || ((pins[i] >> lane) & 1u);
+    old |= !spared && !never && age > BINS - 1;
+    bin[i] = spared ? NEVER : never ? 0 : BINS - age;
+    if (!spared && bin[i] < BINS) {
+      atomicAdd(&v.hist[bin[i]], 1u);
+    }
+  }
+  if (old) {
+    s.old = 1;
+  }
+  __syncthreads();
+  if (s.old != 0) {
+    return pick_any<NT>(s, stamp, pinned, hot_rows, seq, need, out);
+  }
+  uint32_t size[BINS_EACH];
+  uint32_t both = 0; // slots, and non-empty bins in the upper half
+#pragma unroll
+  for (int i = 0; i < BINS_EACH; i++) {
+    size[i] = v.hist[threadIdx.x * BINS_EACH + i];
+    both += size[i] + (size[i] > 0 ? 0x10000u : 0u);
+  }
+  uint32_t all;
+  both = block_scan<NT>(both, s.scan, &all);
+#pragma unroll
+  for (int i = 0; i < BINS_EACH; i++) {
+    uint32_t start = both & 0xffff;
+    uint32_t number = both >> 16;
+    bool use = size[i] > 0 && start < need;
+    v.hist[threadIdx.x * BINS_EACH + i] = start;
+    v.dense[threadIdx.x * BINS_EACH + i] = use ? (uint16_t)number : (uint16_t)UINT16_MAX;
+    if (use && (start + size[i] >= need || start + size[i] == (all & 0xffff))) {
+      s.stamps = number + 1; // the last one with a victim
+    }
+    if (use && number < DENSE) {
+      v.start[number] = start;
+    }
+    both += size[i] + (size[i] > 0 ? 0x10000u : 0u);
+  }
+  __syncthreads();
+  const uint32_t stamps = s.stamps;
+  for (uint32_t low = 0; low < stamps; low += DENSE) {
+    uint32_t d[EACH];
+    uint32_t at[EACH]; // number of a slot among those of its warp and stamp
+    if (low > 0) {
+      __syncthreads();
+      for (uint32_t i = threadIdx.x; i < DENSE * (NT / 32); i += NT) {
+        (&v.count[0][0])[i] = 0;
+      }
+      for (uint32_t i = threadIdx.x; i < BINS; i += NT) {
+        if (v.dense[i] != UINT16_MAX && (uint32_t)v.dense[i] - low < DENSE) {
+          v.start[v.dense[i] - low] = v.hist[i];
+        }
+      }
+      __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      d[i] = NEVER;
+      if (bin[i] < BINS) {
+        uint32_t number = v.dense[bin[i]];
+        d[i] = number != UINT16_MAX ? number - low : NEVER;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      uint32_t candidates = __ballot_sync(~0u, d[i] < DENSE);
+      at[i] = 0;
+      if (candidates != 0) { // the same for the whole warp
+        uint32_t peers = __match_any_sync(~0u, d[i]);
+        uint32_t before = __popc(peers & ((1u << lane) - 1));
+        if (d[i] < DENSE) {
+          at[i] = v.count[warp][d[i]] + before;
+        }
+        __syncwarp();
+        if (d[i] < DENSE && before == 0) {
+          v.count[warp][d[i]] = at[i] + __popc(peers);
+        }
+        __syncwarp();
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x < DENSE && low + threadIdx.x < stamps) {
+      uint32_t begin = v.start[threadIdx.x];
+      for (int w = 0; w < NT / 32; w++) {
+        uint32_t n = v.count[w][threadIdx.x];
+        v.count[w][threadIdx.x] = begin;
+        begin += n;
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      if (d[i] < DENSE) {
+        uint32_t victim = v.count[warp][d[i]] + at[i];
+        if (victim < need) {
+          out[victim] = from + i * 32;
+        }
+      }
+    }
+  }
+  __syncthreads();
+  return min(need, all & 0xffff);
+}
+
+// Loads go out in two waves: entry, queries and rows; then head, dense map and page map, before it is known whether the row may be seen.
+template <int NT>
+__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t lanes, kvl_cache_head &head)
 {
   const kvl_resolve_entry &e = s.entry;
   const uint32_t lane_id = threadIdx.x & 31;
@@ -338,99 +495,94 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const k
   kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
   uint64_t tally = 0; // a byte a tier: a thread has at most 32768 / 256 lanes
   bool first_turn = true;
-  for (uint32_t word = word_from + (threadIdx.x >> 5) * LANES; word < word_end || first_turn; word += NT / 32 * LANES) {
-    uint32_t row[LANES];
-    int32_t boundary[LANES], place[LANES];
-    kvl_frame frame[LANES];
-#pragma unroll
-    for (int i = 0; i < LANES; i++) {
-      uint32_t lane = (word + i) * 32 + lane_id;
-      row[i] = UINT32_MAX;
-      boundary[i] = 0;
-      if (word + i < word_end && lane < lanes) {
-        uint32_t q = b.queries_max > 1 ? lane / b.k : 0;
-        kvl_batch_query query = queries[q];
-        row[i] = (uint32_t)rows[lane];
-        boundary[i] = query.boundary;
-        if (lane - q * b.k >= query.n) {
-          row[i] = UINT32_MAX;
-        }
-      }
+#pragma unroll 1
+  for (uint32_t slot = threadIdx.x; slot - lane_id < slots || first_turn; slot += NT) {
+    uint32_t lane = (slot / GROUP * gridDim.x + blockIdx.x) * GROUP + slot % GROUP;
+    bool real = slot < slots && lane < lanes;
+    uint32_t row = UINT32_MAX;
+    uint32_t q = 0;
+    int32_t boundary = 0;
+    if (real) {
+      q = b.queries_max > 1 ? lane / b.k : 0;
+      kvl_batch_query query = queries[q];
+      row = (uint32_t)rows[lane];
+      boundary = query.boundary;
+      row = lane - q * b.k < query.n ? row : UINT32_MAX;
     }
     if (first_turn) { // the entry, loaded by the first warps, is needed from here on
       first_turn = false;
       __syncthreads();
       if (e.request == KVL_NONE) {
-        return UINT64_MAX;
+        return 0;
       }
       head = *e.head;
     }
-#pragma unroll
-    for (int i = 0; i < LANES; i++) {
-      uint32_t lane = (word + i) * 32 + lane_id;
-      if ((b.queries_max > 1 ? lane / b.k : 0) >= e.query_count) {
-        row[i] = UINT32_MAX;
+    row = q < e.query_count ? row : UINT32_MAX;
+    uint32_t page = row >> shift;
+    kvl_frame frame = page < e.pages ? __ldg(e.frame_of_page + page) : KVL_NONE;
+    int32_t place = KVL_PLACE_EMPTY;
+    if (row < e.rows_max && (!e.whole || frame < 0)) {
+      place = __ldcg(e.place_of_row + row);
+    }
+    uint32_t visible = min((uint32_t)max(boundary, 0), head.committed + head.scratch);
+    kvl_addr addr = KVL_NONE;
+    uint32_t tier = KVL_TIERS + 1; // nothing to count
+    bool missed = false;
+    if (row >= visible) {
+      tier = row == UINT32_MAX ? KVL_TIERS + 1 : KVL_TIERS;
+    } else if (row >= head.tail_first) {
+      bool scratch = row >= head.committed;
+      tier = scratch ? KVL_TIER_SCRATCH : KVL_TIER_TAIL;
+      addr = scratch ? e.bases.scratch + (kvl_addr)(row - head.committed) : e.bases.tail + __ldg(e.tail_place + row % b.geometry.tail_rows);
+    } else if (frame >= 0) {
+      tier = KVL_TIER_PAGE;
+      addr = (kvl_addr)((uint32_t)e.bases.frames + b.geometry.frame_offset_rows + (uint32_t)frame * b.geometry.frame_stride_rows +
+                        (row & ((1u << shift) - 1)));
+    } else if (place >= 0) {
+      bool hot = (uint32_t)place < hot_rows;
+      tier = hot ? KVL_TIER_HOT : KVL_TIER_BANK;
+      addr = place + (hot ? e.bases.hot : e.bases.bank - (int32_t)hot_rows);
+      if (hot) {
+        e.stamp[place] = head.seq + 1;
       }
-      uint32_t page = row[i] >> shift;
-      frame[i] = page < e.pages ? __ldg(e.frame_of_page + page) : KVL_NONE;
-      place[i] = KVL_PLACE_EMPTY;
-      if (row[i] < e.rows_max && (!e.whole || frame[i] < 0)) {
-        place[i] = __ldcg(e.place_of_row + row[i]);
+    } else {
+      tier = KVL_TIER_HOST;
+      missed = true;
+      atomicMax(e.place_of_row + row, -1 - (int32_t)lane);
+    }
+    tally += UINT64_C(1) << (8 * tier);
+    uint32_t missed_lanes = __ballot_sync(~0u, missed);
+    if (missed_lanes != 0) {
+      uint32_t at = 0;
+      if (lane_id == 0) {
+        at = atomicAdd(&s.misses, (uint32_t)__popc(missed_lanes));
+      }
+      at = __shfl_sync(~0u, at, 0) + __popc(missed_lanes & ((1u << lane_id) - 1));
+      if (missed) {
+        miss.lane[at] = lane;
+        miss.row[at] = row;
       }
     }
-    const uint32_t seq = head.seq + 1;
-#pragma unroll
-    for (int i = 0; i < LANES; i++) {
-      if (word + i >= word_end) { // the same for the whole warp
-        break;
-      }
-      uint32_t lane = (word + i) * 32 + lane_id;
-      uint32_t visible = min((uint32_t)max(boundary[i], 0), head.committed + head.scratch);
-      kvl_addr addr = KVL_NONE;
-      uint32_t tier = KVL_TIERS + 1; // nothing to count
-      bool missed = false;
-      if (row[i] >= visible) {
-        tier = row[i] == UINT32_MAX ? KVL_TIERS + 1 : KVL_TIERS;
-      } else if (row[i] >= head.tail_first) {
-        bool scratch = row[i] >= head.committed;
-        tier = scratch ? KVL_TIER_SCRATCH : KVL_TIER_TAIL;
-        addr = scratch ? e.bases.scratch + (kvl_addr)(row[i] - head.committed)
-                       : e.bases.tail + __ldg(e.tail_place + row[i] % b.geometry.tail_rows);
-      } else if (frame[i] >= 0) {
-        tier = KVL_TIER_PAGE;
-        addr = (kvl_addr)((uint32_t)e.bases.frames + b.geometry.frame_offset_rows + (uint32_t)frame[i] * b.geometry.frame_stride_rows +
-                          (row[i] & ((1u << shift) - 1)));
-      } else if (place[i] >= 0) {
-        bool hot = (uint32_t)place[i] < hot_rows;
-        tier = hot ? KVL_TIER_HOT : KVL_TIER_BANK;
-        addr = place[i] + (hot ? e.bases.hot : e.bases.bank - (int32_t)hot_rows);
-        if (hot) {
-          e.stamp[place[i]] = seq;
-        }
-      } else {
-        tier = KVL_TIER_HOST;
-        missed = true;
-        atomicMax(e.place_of_row + row[i], -1 - (int32_t)lane);
-      }
-      tally += UINT64_C(1) << (8 * tier);
-      uint32_t missed_word = __ballot_sync(~0u, missed);
-      if (missed_word != 0) {
-        uint32_t at = 0;
-        if (lane_id == 0) {
-          at = atomicAdd(&s.misses, (uint32_t)__popc(missed_word));
-        }
-        at = __shfl_sync(~0u, at, 0) + __popc(missed_word & ((1u << lane_id) - 1));
-        if (missed) {
-          miss.lane[at] = lane;
-          miss.row[at] = row[i];
-        }
-      }
-      if (lane < lanes && !missed) {
-        addresses[lane] = addr;
-      }
+    if (real && !missed) {
+      addresses[lane] = addr;
     }
   }
   return tally;
+}
+
+// The block's counts by tier to the request's counters.
+template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tally)
+{
+  const uint32_t lane_id = threadIdx.x & 31;
+  for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
+    uint64_t fields = (tally >> (8 * half)) & UINT64_C(0x00ff00ff00ff00ff);
+    uint32_t low = __reduce_add_sync(~0u, (uint32_t)fields);
+    uint32_t high = __reduce_add_sync(~0u, (uint32_t)(fields >> 32));
+    uint32_t n = ((lane_id & 2 ? high : low) >> (16 * (lane_id & 1))) & 0xffff;
+    if (lane_id < 4 && n > 0) {
+      atomicAdd(&s.tier[2 * lane_id + half], n);
+    }
+  }
 }
 
 template <int NT, typename V>
@@ -441,14 +593,12 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   const kvl_resolve_entry &e = s.entry;
   const uint32_t lanes = b.queries_max * b.k;
   const uint32_t words = (lanes + 31) / 32;
-  const uint32_t share = (words + gridDim.x - 1) / gridDim.x;
+  const uint32_t blocks = gridDim.x;
   const uint32_t block = blockIdx.x;
-  const uint32_t word_from = min(words, block * share);
-  const uint32_t word_end = min(words, word_from + share);
-  const uint32_t lane_id = threadIdx.x & 31;
+  const uint32_t slots = ((lanes + GROUP - 1) / GROUP + blocks - 1) / blocks * GROUP; // lanes of a block, some of them past the last
   const uint32_t hot_rows = b.geometry.hot_rows;
   const uint32_t victims_max = min(lanes, hot_rows);
-  const cluster_barrier barrier = {gridDim.x};
+  const cluster_barrier barrier = {blocks};
   kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
 
   static_assert(sizeof(kvl_resolve_entry) % 4 == 0 && sizeof(kvl_resolve_entry) / 4 <= NT, "one word a thread");
@@ -463,24 +613,24 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     s.own = 0;
     s.doubles = 0;
   }
+  for (uint32_t w = threadIdx.x; w < words; w += NT) {
+    s.first[w] = 0;
+  }
   barrier.arrive(); // every block of the cluster has started: below they write into each other's memory
 
-  uint32_t *first_words = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
-  uint32_t *victim_count = first_words + words;
+  uint32_t *victim_count = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
   uint32_t *victims = victim_count + 1;
-  const bool listed = (word_end - word_from) * 32 <= OWN;
   miss_lists miss;
-  if (listed) {
-    miss = {s.lists[0], s.lists[1], s.lists[2], s.lists[3], s.lists[4], s.lists[5], s.first};
+  if (slots <= OWN) {
+    miss = {s.lists[0], s.lists[1], s.lists[2], s.lists[3], s.lists[4], s.lists[5]};
   } else {
-    uint32_t *list = victims + victims_max + word_from * 32;
-    miss = {list, list + words * 32, list + 2 * words * 32, list + 3 * words * 32, list + 4 * words * 32, list + 5 * words * 32, first_words + word_from};
+    uint32_t *list = victims + victims_max + block * 6 * slots;
+    miss = {list, list + slots, list + 2 * slots, list + 3 * slots, list + 4 * slots, list + 5 * slots};
   }
   kvl_cache_head head;
-  uint64_t tally = word_end - word_from > NT / 32 ? look_up<NT, 4>(s, miss, b, word_from, word_end, lanes, head)
-                                                  : look_up<NT, 1>(s, miss, b, word_from, word_end, lanes, head);
+  uint64_t tally = look_up<NT>(s, miss, b, slots, lanes, head);
   if (e.request == KVL_NONE) {
-    for (uint32_t lane = word_from * 32 + threadIdx.x; lane < min(word_end * 32, lanes); lane += NT) {
+    for (uint32_t lane = block * NT + threadIdx.x; lane < lanes; lane += blocks * NT) {
       addresses[lane] = KVL_NONE;
     }
     if (block == 0 && threadIdx.x == 0) {
@@ -492,45 +642,30 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   const uint32_t seq = head.seq + 1;
   barrier.wait();
   __syncthreads();
-  if (threadIdx.x < gridDim.x) {
-    store_in_block(&s.misses_of[block], threadIdx.x, s.misses);
+  const uint32_t misses = s.misses;
+  if (threadIdx.x < blocks) {
+    store_in_block(&s.misses_of[block], threadIdx.x, misses);
   }
   barrier.arrive();
-  for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
-    uint64_t fields = (tally >> (8 * half)) & UINT64_C(0x00ff00ff00ff00ff);
-    uint32_t low = __reduce_add_sync(~0u, (uint32_t)fields);
-    uint32_t high = __reduce_add_sync(~0u, (uint32_t)(fields >> 32));
-    uint32_t n = ((lane_id & 2 ? high : low) >> (16 * (lane_id & 1))) & 0xffff;
-    if (lane_id < 4 && n > 0) {
-      atomicAdd(&s.tier[2 * lane_id + half], n);
-    }
-  }
+  count_tiers<NT>(s, tally);
   barrier.wait();
   uint32_t missed = 0;
-  for (uint32_t i = 0; i < gridDim.x; i++) {
+  for (uint32_t i = 0; i < blocks; i++) {
     missed += s.misses_of[i];
+  }
+  __syncthreads();
+  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] is violations, its neighbour
+    atomicAdd((unsigned long long *)&b.counts[blockIdx.y].lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
   }
   if (missed == 0) {
     if (block == 0 && threadIdx.x == 0) {
       e.head->seq = seq;
       b.fetch_count[blockIdx.y] = 0;
     }
-    __syncthreads();
-    if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] is violations, its neighbour
-      atomicAdd((unsigned long long *)&b.counts[blockIdx.y].lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
-    }
     return;
   }
 
-  // Dedup: who won its row.
-  const uint32_t misses = s.misses;
-  for (uint32_t w = threadIdx.x; w < word_end - word_from; w += NT) {
-    miss.first[w] = 0;
-  }
-  __syncthreads();
-  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) {
-    atomicAdd((unsigned long long *)&b.counts[blockIdx.y].lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
-  }
+  // Dedup: who won its row. Every block of the cluster learns every winner.
   for (uint32_t i = threadIdx.x; i < misses; i += NT) {
     uint32_t lane = miss.lane[i];
     uint32_t row = miss.row[i];
@@ -539,7 +674,9 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
       uint32_t at = atomicAdd(&s.own, 1u);
       miss.own_lane[at] = lane;
       miss.own_row[at] = row;
-      atomicOr(&miss.first[lane / 32 - word_from], 1u << (lane & 31));
+      for (uint32_t c = 0; c < blocks; c++) {
+        or_in_block(&s.first[lane / 32], c, 1u << (lane & 31));
+      }
     } else {
       uint32_t at = atomicAdd(&s.doubles, 1u);
       miss.double_lane[at] = lane;
@@ -547,9 +684,6 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     }
   }
   __syncthreads();
-  for (uint32_t w = threadIdx.x; listed && w < word_end - word_from; w += NT) {
-    first_words[word_from + w] = s.first[w];
-  }
   if (block == 0) {
     uint32_t found = pick_victims<NT>(s, e.stamp, e.pinned, hot_rows, seq, min(missed, victims_max), victims);
     if (threadIdx.x == 0) {
@@ -592,21 +726,20 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   }
   const uint32_t found = __ldcg(victim_count);
   uint32_t distinct = 0;
+#pragma unroll 1
   for (uint32_t base = 0; base < words; base += NT) {
     uint32_t word = base + threadIdx.x;
-    uint32_t bits = word < words ? __ldcg(first_words + word) : 0;
     uint32_t total;
-    uint32_t before = block_scan<NT>((uint32_t)__popc(bits), s.scan, &total);
+    uint32_t before = block_scan<NT>(word < words ? (uint32_t)__popc(s.first[word]) : 0, s.scan, &total);
     if (word < words) {
-      k.first[word] = bits;
       k.prefix[word] = distinct + before;
     }
     distinct += total;
   }
   __syncthreads();
   const uint32_t placed = min(found, distinct);
-  auto place_of = [&](uint32_t lane) {
-    uint32_t rank = k.prefix[lane / 32] + __popc(k.first[lane / 32] & ((1u << (lane & 31)) - 1));
+  auto rank_of = [&](uint32_t lane) { return k.prefix[lane / 32] + __popc(s.first[lane / 32] & ((1u << (lane & 31)) - 1)); };
+  auto place_of = [&](uint32_t rank) {
     if (rank >= placed) {
       return e.bases.overflow + (kvl_addr)(rank - placed);
     }
@@ -615,14 +748,14 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
 
   // Where this block's rows go, and its addresses.
   for (uint32_t i = threadIdx.x; i < misses - own; i += NT) {
-    addresses[miss.double_lane[i]] = place_of(miss.double_first[i]);
+    addresses[miss.double_lane[i]] = place_of(rank_of(miss.double_first[i]));
   }
   for (uint32_t i = threadIdx.x; i < own; i += NT) {
     uint32_t lane = miss.own_lane[i];
-    kvl_addr to = place_of(lane);
+    uint32_t rank = rank_of(lane);
+    kvl_addr to = place_of(rank);
     addresses[lane] = to;
     if (b.fetches != nullptr) {
-      uint32_t rank = k.prefix[lane / 32] + __popc(k.first[lane / 32] & ((1u << (lane & 31)) - 1));
       b.fetches[(size_t)blockIdx.y * lanes + rank] = kvl_fetch{(kvl_row)miss.own_row[i], to};
     }
     miss.own_lane[i] = (uint32_t)to;
@@ -717,31 +850,47 @@ template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStr
   return cudaLaunchKernelEx(&config, resolve_kernel<NT, V>, *batch) == cudaSuccess ? 0 : -EIO;
 }
 
-// How many multiprocessors there are, and whether blocks can form clusters; of the current device, asked once a device.
+// What a launch depends on, of the current device; asked once a device.
 struct device_facts {
-  int multiprocessors, major;
+  uint32_t multiprocessors, cluster; // largest cluster of these kernels; 1: none
 };
 
-device_facts facts()
+template <int NT> device_facts facts()
 {
   static device_facts known[64];
   int device = 0;
-  device_facts f = {1, 0};
   if (cudaGetDevice(&device) != cudaSuccess || device < 0 || device >= 64) {
-    return f;
+    return device_facts{1, 1};
   }
   if (known[device].multiprocessors == 0) {
-    if (cudaDeviceGetAttribute(&f.major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&f.multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
-      return device_facts{1, 0};
+    int multiprocessors = 1;
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+        cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
+      return device_facts{1, 1};
+    }
+    device_facts f = {(uint32_t)multiprocessors, 1};
+    if (major >= 9) {
+      int largest = 0;
+      cudaLaunchConfig_t config = {};
+      config.gridDim = dim3(CLUSTER_MAX);
+      config.blockDim = dim3(NT);
+      if (cudaFuncSetAttribute(resolve_kernel<NT, uint4>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+          cudaFuncSetAttribute(resolve_kernel<NT, uint2>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+          cudaOccupancyMaxPotentialClusterSize(&largest, resolve_kernel<NT, uint4>, &config) == cudaSuccess && largest > 8) {
+        f.cluster = min((uint32_t)largest, CLUSTER_MAX);
+      } else {
+        cudaGetLastError();
+        f.cluster = 8;
+      }
     }
     known[device] = f;
   }
   return known[device];
 }
 
-// `spread`: blocks in all, in 1/1 of the multiprocessors, that a cluster size may not exceed.
-template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_t blocks_max, uint32_t spread)
+// `cluster`: most blocks of a cluster; `load`: most blocks in all, in 1/4 of the multiprocessors.
+template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_t cluster, uint32_t load)
 {
   size_t lanes = (size_t)batch->queries_max * batch->k;
   if (batch->entries == 0) {
@@ -751,9 +900,9 @@ template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_
       batch->geometry.evict != KVL_EVICT_LRU || batch->geometry.hot_rows >= (1u << 30) || batch->geometry.bank_rows >= (1u << 30)) {
     return -EINVAL;
   }
-  device_facts f = facts();
+  device_facts f = facts<NT>();
   uint32_t blocks = 1;
-  while (f.major >= 9 && blocks < blocks_max && 2 * blocks * batch->entries <= (uint32_t)f.multiprocessors * spread && blocks * 64 < lanes) {
+  while (2 * blocks <= min(cluster, f.cluster) && 2 * blocks * batch->entries * 4 <= f.multiprocessors * load && blocks * 64 < lanes) {
     blocks *= 2;
   }
   cudaStream_t stream = (cudaStream_t)context;
@@ -761,12 +910,15 @@ template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_
   return wide ? launch<NT, uint4>(batch, stream, blocks) : launch<NT, uint2>(batch, stream, blocks);
 }
 
-int run_cluster_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, CLUSTER_MAX, 1); }
-int run_wide_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, CLUSTER_MAX, 2); }
-int run_cluster_256(const kvl_resolve_batch *batch, void *context) { return run<256>(batch, context, CLUSTER_MAX, 2); }
-int run_block_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 1, 1); }
+int run_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 16, 4); }
+int run_512_8(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 8, 4); }
+int run_512_wide(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 16, 8); }
+int run_1024(const kvl_resolve_batch *batch, void *context) { return run<1024>(batch, context, 16, 4); }
+int run_256(const kvl_resolve_batch *batch, void *context) { return run<256>(batch, context, 16, 8); }
+int run_block(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 1, 4); }
 
 } // namespace
 
 extern "C" const kvl_resolve_variant kvl_resolve_cuda_variants[] = {
-    {"cluster512", run_cluster_512}, {"wide512", run_wide_512}, {"cluster256", run_cluster_256}, {"block512", run_block_512}, {nullptr, nullptr}};
+    {"512", run_512},   {"512-8", run_512_8}, {"512-wide", run_512_wide}, {"1024", run_1024},
+    {"256", run_256}, {"block", run_block}, {nullptr, nullptr}};

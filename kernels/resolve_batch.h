@@ -67,9 +67,8 @@ struct kvl_resolve_batch {
   uint32_t *work;                         /* [entries][KVL_RESOLVE_WORK_WORDS(queries_max * k, hot_rows)], contents irrelevant */
 };
 
-/* First-lane words, number of victims, victims, six lists of misses. */
-#define KVL_RESOLVE_WORK_WORDS(lanes, hot_rows) \
-  (((size_t)(lanes) + 31) / 32 * (1 + 6 * 32) + 1 + (size_t)((lanes) < (hot_rows) ? (lanes) : (hot_rows)))
+/* Number of victims, victims, six lists of misses. */
+#define KVL_RESOLVE_WORK_WORDS(lanes, hot_rows) (6 * ((size_t)(lanes) + 64) + 1 + (size_t)((lanes) < (hot_rows) ? (lanes) : (hot_rows)))
 
 /* Pools of a batch (semantics: section 5). Each pool ascends and names no row twice, as an indexer emits it. */
 struct kvl_announce_batch {
