@@ -1,6 +1,6 @@
 #!/bin/sh
 # `kvloan results` from outside: what it prints, what it says about bad input, its exit codes.
-# test_results_cli.sh MAKE_STORE PROGRAM [results]: PROGRAM is kvloan (with the word "results"), or takes what follows `kvloan results`.
+# test_results_cli.sh MAKE_STORE PROGRAM [WORD]: PROGRAM WORD takes what follows `kvloan results`.
 set -u
 absolute() {
   case $1 in
