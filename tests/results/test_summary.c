@@ -178,6 +178,22 @@ START_TEST(keys_are_unique_and_settable)
 }
 END_TEST
 
+/* Each key stands in the page for readers, in quotes of its own. */
+START_TEST(every_key_is_documented)
+{
+  FILE *in = fopen(PAGE, "r");
+  ck_assert_msg(in != NULL, "no %s", PAGE);
+  static char page[65536];
+  page[fread(page, 1, sizeof page - 1, in)] = '\0';
+  (void)fclose(in);
+  for (uint32_t i = 0; i < kvl_summary_key_count(); i++) {
+    char quoted[128];
+    (void)snprintf(quoted, sizeof quoted, "`%s`", kvl_summary_key_at(i)->name);
+    ck_assert_msg(strstr(page, quoted) != NULL, "%s is not in %s", quoted, PAGE);
+  }
+}
+END_TEST
+
 START_TEST(doubles_read_back)
 {
   char text[KVL_TEXT_NUMBER_MAX];
@@ -226,6 +242,7 @@ int main(void)
   tcase_add_test(tcase, names_survive_json);
   tcase_add_test(tcase, columns_line_up);
   tcase_add_test(tcase, keys_are_unique_and_settable);
+  tcase_add_test(tcase, every_key_is_documented);
   tcase_add_test(tcase, doubles_read_back);
   tcase_add_test(tcase, numbers_for_people);
   suite_add_tcase(suite, tcase);
