@@ -52,7 +52,7 @@ static int fill(struct kvl_lines *lines, struct kvl_err *err)
   if (lines->end == lines->capacity) {
     size_t capacity = lines->capacity * 2;
     char *buffer;
-    if (lines->end > KVL_LINE_MAX)
+    if (lines->end >= KVL_LINE_MAX)
       return kvl_err_set(err, -EINVAL, "%s:%llu: the line is longer than %d MiB", lines->path,
                          (unsigned long long)lines->number + 1, KVL_LINE_MAX >> 20);
     buffer = realloc(lines->buffer, capacity + 1);

@@ -2,6 +2,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include "test_util.h"
 #include "traces/decimal.h"
 #include "traces/workload.h"
@@ -345,6 +348,57 @@ START_TEST(files_that_cannot_be_read)
 }
 END_TEST
 
+START_TEST(endless_line)
+{
+  enum { SIZE = 17 << 20 };
+  const char *path = temp_name("endless");
+  struct kvl_workload_file *file = NULL;
+  struct kvl_err err = {""};
+  char *bytes = malloc(SIZE);
+  ck_assert_ptr_nonnull(bytes);
+  memset(bytes, ' ', SIZE);
+  bytes[0] = '{';
+  write_bytes(path, bytes, SIZE);
+  ck_assert_int_eq(kvl_workload_open(&file, path, "auto", &err), -EINVAL);
+  ck_assert_ptr_nonnull(strstr(err.text, ":1: the line is longer than 16 MiB"));
+  free(bytes);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(pipe_cannot_be_read_twice)
+{
+  const char *path = temp_name("pipe");
+  struct kvl_workload_file *file = NULL;
+  struct kvl_err err = {""};
+  int status;
+  pid_t child;
+  ck_assert_int_eq(mkfifo(path, 0600), 0);
+  child = fork();
+  if (child == 0) {
+    FILE *out = fopen(path, "w");
+    _exit(out && fputs("{\"timestamp\":0,\"input_length\":1,\"output_length\":1,\"hash_ids\":[]}\n", out) >= 0 && fclose(out) == 0 ? 0 : 1);
+  }
+  ck_assert_int_eq(kvl_workload_open(&file, path, "auto", &err), -ESPIPE);
+  ck_assert_ptr_nonnull(strstr(err.text, "give a file, not a pipe"));
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  unlink(path);
+}
+END_TEST
+
+START_TEST(messages_stay_on_one_line)
+{
+  static const char text[] = HEADER "1,0,0,\x1b[2J\tq,640,5,10,0,0,1,0,x\n";
+  const char *path = temp_name("escape");
+  struct kvl_workload_file *file = NULL;
+  struct kvl_err err = {""};
+  write_bytes(path, text, sizeof(text) - 1);
+  ck_assert_int_eq(kvl_workload_open(&file, path, "auto", &err), -EINVAL);
+  ck_assert_ptr_nonnull(strstr(err.text, ":2: type must be n or s, not '?[2J?q'"));
+  unlink(path);
+}
+END_TEST
+
 /* A file cut anywhere gives the requests before the cut, then the end or an error: never a request that is not in the whole file. */
 static void cut_everywhere(const char *source)
 {
@@ -422,6 +476,9 @@ int main(void)
   tcase_add_test(tcase, agent_think_time_unknown);
   tcase_add_loop_test(tcase, says_what_is_wrong, 0, (int)(sizeof(bad) / sizeof(bad[0])));
   tcase_add_test(tcase, files_that_cannot_be_read);
+  tcase_add_test(tcase, endless_line);
+  tcase_add_test(tcase, pipe_cannot_be_read_twice);
+  tcase_add_test(tcase, messages_stay_on_one_line);
   tcase_add_test(tcase, cut_mooncake);
   tcase_add_test(tcase, cut_agent);
   suite_add_tcase(suite, tcase);
