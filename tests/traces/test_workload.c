@@ -425,10 +425,11 @@ static void cut_everywhere(const char *source)
     whole[count++].blocks = spec.block_count;
   }
   kvl_workload_close(file);
-  for (size_t length = 0; length < size; length++) {
+  write_bytes(path, bytes, size);
+  for (size_t length = size; length-- > 0;) { /* shorter and shorter */
     unsigned n = 0;
     int code;
-    write_bytes(path, bytes, length);
+    ck_assert_int_eq(truncate(path, (off_t)length), 0);
     code = kvl_workload_open(&file, path, "auto", &err);
     while (code == 0 && (code = kvl_workload_next(file, &spec, &err)) == 1) {
       ck_assert_uint_lt(n, count);
