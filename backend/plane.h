@@ -32,6 +32,7 @@ struct kvl_step_item {
   const kvl_frame *page_map; /* the policy's; stays valid and unchanged until the step completes */
   uint32_t pages;
   bool whole;                /* direct path: every whole page is mapped */
+  uint32_t *selected_by_page; /* the plane adds the selected rows of each page, all caches together; NULL: not wanted. Room for max_tokens */
 };
 
 struct kvl_plane_step {

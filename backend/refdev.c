@@ -218,6 +218,14 @@ void kvl_refdev_item(struct kvl_refdev *dev, uint32_t thread, const struct kvl_s
     uint32_t fetch_count = 0;
     (void)kvl_resolve_ref(slot->cache[cache], w->ws, item->whole, &query, 1, w->addresses, resolved != NULL ? w->fetches : NULL, &fetch_count,
                           &counts[p]);
+    if (item->selected_by_page != NULL) {
+      uint32_t shift = dev->geometry[cache].page_shift;
+      for (uint32_t i = 0; i < query.n; i++) {
+        if (query.rows[i] >= 0) {
+          item->selected_by_page[query.rows[i] >> shift]++;
+        }
+      }
+    }
     if (resolved != NULL) {
       resolved(context, item->slot, p, query.rows, w->addresses, query.n, w->fetches, fetch_count);
     }

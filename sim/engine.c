@@ -142,6 +142,13 @@ static int open_gpu(struct engine *e, struct decode_gpu *g)
       return kvl_err_set(e->err, -ENOMEM, "no memory for the time line");
     }
   }
+  bool by_selection = s->policy.revoke_order == KVL_REVOKE_LEAST_SELECTED || s->policy.give_order == KVL_GIVE_MOST_SELECTED;
+  if (by_selection && s->mode == KVL_MODE_ADAPTIVE) {
+    g->selected = calloc(c->slots, sizeof *g->selected);
+    if (g->selected == NULL) {
+      return kvl_err_set(e->err, -ENOMEM, "no memory for selection counts");
+    }
+  }
   if (g->resid_memory == NULL || g->plan.moves == NULL || g->items == NULL || g->batch == NULL) {
     return kvl_err_set(e->err, -ENOMEM, "no memory for a decode GPU of %u frames", c->frames);
   }
@@ -196,6 +203,10 @@ static void close_engine(struct engine *e)
     free(g->serial);
     free(g->items);
     free(g->batch);
+    for (uint32_t k = 0; g->selected != NULL && k < e->config->slots; k++) {
+      free(g->selected[k]);
+    }
+    free(g->selected);
     free(g->sample);
   }
   for (uint32_t i = 0; i < e->copy_capacity; i++) {

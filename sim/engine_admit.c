@@ -2,6 +2,7 @@
 #include "sim/engine_state.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "sim/costs.h"
 
@@ -29,11 +30,26 @@ uint32_t kvl_engine_growth_frames(const struct engine *e, const struct decode_gp
   return (uint32_t)((tokens + e->s->policy.page_tokens - 1) / e->s->policy.page_tokens);
 }
 
+/* A page that is taken back before its population was copied is not copied any more: its frame may be another's by then. */
+static void forget_serial(struct decode_gpu *g, const struct kvl_move *revoked)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < g->serial_count; i++) {
+    if (g->serial[i].frame != revoked->frame) {
+      g->serial[kept++] = g->serial[i];
+    }
+  }
+  g->serial_count = kept;
+}
+
 /* Notes what a plan revoked and clears it; other moves must have been used by the caller. */
 void kvl_engine_account_plan(struct decode_gpu *g)
 {
   for (uint32_t i = 0; i < g->plan.count; i++) {
-    g->revoked_now += g->plan.moves[i].kind == KVL_MOVE_REVOKE;
+    if (g->plan.moves[i].kind == KVL_MOVE_REVOKE) {
+      g->revoked_now++;
+      forget_serial(g, &g->plan.moves[i]);
+    }
   }
   g->plan.count = 0;
 }
@@ -92,6 +108,12 @@ int kvl_engine_admit_waiting(struct engine *e, uint32_t gpu)
     rc = e->plane->ops->request_open(e->plane, &pr, e->err);
     if (rc != 0) {
       return rc;
+    }
+    if (g->selected != NULL && g->selected[q->slot] == NULL) { /* all zero between steps */
+      g->selected[q->slot] = calloc(kvl_load_tokens_max(e->config->load) / e->s->policy.page_tokens + 2, sizeof **g->selected);
+      if (g->selected[q->slot] == NULL) {
+        return kvl_err_set(e->err, -ENOMEM, "no memory for selection counts");
+      }
     }
     q->record.gpu = gpu;
     q->record.admit_ns = kvl_engine_now(e);

@@ -123,9 +123,15 @@ static int continue_bounded(struct engine *e, struct decode_gpu *g)
   uint64_t pages = e->s->policy.admission_chunk_bytes / e->page_bytes;
   pages = pages == 0 ? 1 : pages;
   uint32_t piece = c->count - c->done < pages ? c->count - c->done : (uint32_t)pages;
-  int rc = add_serial(e, g, c->moves + c->done, piece);
-  for (uint32_t i = 0; i < piece; i++) {
-    kvl_resid_copy_done(g->resid, &c->moves[c->done + i]);
+  int rc = 0;
+  for (uint32_t i = 0; rc == 0 && i < piece; i++) {
+    const struct kvl_move *m = &c->moves[c->done + i];
+    uint32_t map_pages;
+    int whole;
+    kvl_resid_copy_done(g->resid, m);
+    if (kvl_resid_page_map(g->resid, m->request, &map_pages, &whole)[m->page] == m->frame) { /* else it was taken back while it waited */
+      rc = add_serial(e, g, m, 1);
+    }
   }
   c->done += piece;
   if (c->done == c->count) {

@@ -54,6 +54,7 @@ struct decode_gpu {
   struct kvl_move *serial;       /* population to finish before the next step */
   uint32_t serial_count, serial_capacity;
   struct kvl_step_item *items;
+  uint32_t **selected;           /* by batch slot and page: rows selected in the step in flight; NULL: no order asks for it */
   uint32_t *batch;               /* requests that decode, in order of joining */
   uint32_t batch_count;
   struct queue ready;            /* transferred, join at the next gap */
