@@ -1,10 +1,16 @@
 # shellcheck shell=bash disable=SC2034 # what the sourcing script uses
 # Sourced by ./demo and ./check: installs what a build needs and this machine lacks (Debian 12 packages; root or sudo).
 
-# What is looked for: a command, or a library as pkg-config knows it; and the package that brings it.
+# What is looked for: a command, a library as pkg-config knows it, or an option of clang; and the package that brings it.
 kvl_needs_build='cc:gcc cc:libc6-dev pkg-config:pkg-config meson:meson ninja:ninja-build gnuplot:gnuplot-nox
   lib/libcjson:libcjson-dev lib/sqlite3:libsqlite3-dev lib/libzstd:libzstd-dev lib/libxxhash:libxxhash-dev lib/check:check'
-kvl_needs_full='clang:clang valgrind:valgrind valgrind:libc6-dbg'
+kvl_needs_full='clang:clang clang/-fsanitize=fuzzer:libclang-rt-14-dev valgrind:valgrind valgrind:libc6-dbg'
+
+kvl_clang_links()
+{
+  echo 'int LLVMFuzzerTestOneInput(const char *data, unsigned long size) { return data == 0 && size; }' |
+    clang "$1" -x c - -o /dev/null 2>/dev/null
+}
 
 # kvl_missing NEEDS: the packages for what is not there, in one line.
 kvl_missing()
@@ -12,6 +18,7 @@ kvl_missing()
   for need in $1; do
     what=${need%%:*}
     case $what in
+    clang/*) kvl_clang_links "${what#clang/}" || printf ' %s' "${need#*:}" ;;
     lib/*) pkg-config --exists "${what#lib/}" 2>/dev/null || printf ' %s' "${need#*:}" ;;
     *) command -v "$what" >/dev/null 2>&1 || printf ' %s' "${need#*:}" ;;
     esac
