@@ -14,6 +14,7 @@ clean_tree()
   mkdir -p "$tree/backend/base" "$tree/kernels" "$tree/traces" "$tree/results" "$tree/sim" "$tree/tests"
   printf '#ifndef A\n#define A\n#include "backend/base/ids.h"\n#endif\n/* printf("exit"); strcpy() // */\nint f(void); // rand()\n' >"$tree/kernels/clean.h"
   printf 'extern const char t[sizeof "system(1) \\" gets(2)"];\n' >"$tree/backend/base/ids.h"
+  printf 'int main(void)\n{\n  printf("%%s", "a tool");\n  exit(0);\n}\n' >"$tree/traces/tool.c"
 }
 
 # plant SCRIPT RULE PATH TEXT: for `reap`, which runs the script over all its plants at once. One path a plant.
