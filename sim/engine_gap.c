@@ -116,16 +116,15 @@ static int begin_population(struct engine *e, uint32_t gpu, uint32_t r)
   return e->plane->ops->copy(e->plane, &pc, e->err);
 }
 
-/* The next piece of a bounded population; the request joins after the last. */
+/* The next piece of a bounded population, in all no more than the bound between two steps; the request joins after the last. */
 static int continue_bounded(struct engine *e, struct decode_gpu *g)
 {
   struct page_copy *c = &e->copy[g->bounded];
   uint64_t pages = e->s->policy.admission_chunk_bytes / e->page_bytes;
   pages = pages == 0 ? 1 : pages;
-  uint32_t piece = c->count - c->done < pages ? c->count - c->done : (uint32_t)pages;
   int rc = 0;
-  for (uint32_t i = 0; rc == 0 && i < piece; i++) {
-    const struct kvl_move *m = &c->moves[c->done + i];
+  for (; rc == 0 && g->serial_count < pages && c->done < c->count; c->done++) {
+    const struct kvl_move *m = &c->moves[c->done];
     uint32_t map_pages;
     int whole;
     kvl_resid_copy_done(g->resid, m);
@@ -133,7 +132,6 @@ static int continue_bounded(struct engine *e, struct decode_gpu *g)
       rc = add_serial(e, g, m, 1);
     }
   }
-  c->done += piece;
   if (c->done == c->count) {
     c->used = false;
     g->bounded = NONE;

@@ -228,6 +228,9 @@ int kvl_engine_timeout(struct engine *e, uint32_t r)
   if (q->state == WAITING) {
     take_out(e, &e->waiting[q->decode_route], r);
     e->waiting_total--;
+    for (uint32_t i = 0; i < e->s->node.decode_gpus; i++) { /* another may be at the head now, and fit */
+      e->gpu[i].full = false;
+    }
     return kvl_engine_finish(e, r);
   }
   return 0;

@@ -136,7 +136,7 @@ static void check_request_close(struct kvl_plane *plane, uint32_t gpu, kvl_reque
   if (!q->open) {
     fault(c, "GPU %u: slot %u closed, but it is not open", gpu, slot);
   }
-  if (q->tokens != q->max) {
+  if (q->tokens != q->max && c->s->limits.request_timeout_ns == 0) {
     fault(c, "GPU %u: slot %u closed at %u tokens of %u", gpu, slot, q->tokens, q->max);
   }
   for (uint32_t i = 0; g->in_step && i < g->count; i++) {
@@ -232,6 +232,13 @@ static int check_step(struct kvl_plane *plane, const struct kvl_plane_step *step
     check_target(c, step->gpu, &step->serial[i], "population");
     fill(g, &step->serial[i], FULL);
     c->report->populated++;
+  }
+  uint64_t chunk = c->s->policy.admission_chunk_bytes / kvl_page_bytes(c->s);
+  if (c->s->policy.admission_copy == KVL_COPY_BOUNDED && step->serial_count > (chunk == 0 ? 1 : chunk)) {
+    fault(c, "GPU %u step %llu: %u pages are copied before it, the bound is %llu", step->gpu, number, step->serial_count, (unsigned long long)chunk);
+  }
+  if (c->s->policy.admission_copy == KVL_COPY_SIDE_STREAM && step->serial_count != 0) {
+    fault(c, "GPU %u step %llu: it waits for pages that should come beside it", step->gpu, number);
   }
   uint32_t joined = 0;
   for (uint32_t i = 0; i < step->count; i++) {
