@@ -200,7 +200,7 @@ int kvl_cmd_run(int argc, char **argv)
   } else {
     kvl_summary_write(stdout, (enum kvl_format)format, kvl_scenario_of(doc)->name, &result.engine.summary);
     print_notes(&result, run.store);
-    code = result.mismatches != 0 ? 1 : result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
+    code = result.mismatches != 0 ? 1 : stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
   }
   kvl_scenario_free(doc);
 out:

@@ -26,6 +26,14 @@ static int verify(struct engine *e)
     return kvl_err_set(e->err, -EPROTO, "host pool: %llu bytes reserved, %llu held by the batches, %llu in all", (unsigned long long)e->host_used,
                        (unsigned long long)host, (unsigned long long)e->s->node.host_pool_bytes);
   }
+  for (uint32_t i = 0; e->active == 0 && i < e->s->node.decode_gpus; i++) { /* who is gone owns nothing (I8) */
+    struct kvl_resid_usage u;
+    kvl_resid_usage(e->gpu[i].resid, &u);
+    if (e->host_used != 0 || u.reserved != 0 || u.lent != 0 || e->gpu[i].sessions != 0 || e->gpu[i].joining != 0) {
+      return kvl_err_set(e->err, -EPROTO, "decode GPU %u: no request is active, and %u frames are reserved, %u lent, %llu host bytes taken", i, u.reserved,
+                         u.lent, (unsigned long long)e->host_used);
+    }
+  }
   return e->plane->ops->verify == NULL ? 0 : e->plane->ops->verify(e->plane, e->err);
 }
 
@@ -271,6 +279,9 @@ int kvl_engine_run(const struct kvl_engine_config *config, struct kvl_engine_res
     rc = abort_active(e);
   }
   rc = rc != 0 || config->store == NULL ? rc : kvl_engine_flush_samples(e);
+  for (uint32_t i = 0; rc == 0 && i < e->s->node.decode_gpus; i++) {
+    rc = kvl_engine_record_moves(e, i);
+  }
   rc = rc != 0 || config->store == NULL ? rc : store_points(e);
   if (rc == 0 && e->prefix != NULL) {
     rc = kvl_prefix_store_status(e->prefix) == 0 ? 0 : kvl_err_set(err, -ENOMEM, "no memory for the prefix store");

@@ -19,6 +19,7 @@ static int keep_completed_pages(struct engine *e, uint32_t gpu)
     q->pages_complete = tokens / e->s->policy.page_tokens;
     int rc = kvl_resid_host_complete(g->resid, q->slot, tokens, &g->plan);
     for (uint32_t m = 0; rc == 0 && m < g->plan.count; m++) {
+      g->kept_now++;
       rc = e->plane->ops->keep(e->plane, gpu, &g->plan.moves[m], e->err);
       kvl_resid_copy_done(g->resid, &g->plan.moves[m]);
     }
@@ -111,6 +112,7 @@ static int begin_population(struct engine *e, uint32_t gpu, uint32_t r)
     g->bounded = copy;
     return 0;
   }
+  g->copied_now += count;
   struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = count * e->page_bytes, .tag = copy,
                               .moves = e->copy[copy].moves, .move_count = count};
   return e->plane->ops->copy(e->plane, &pc, e->err);
@@ -191,28 +193,36 @@ static int give_back(struct engine *e, uint32_t gpu)
   if (rc != 0) {
     return rc;
   }
+  g->copied_now += count;
   struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = count * e->page_bytes, .tag = copy,
                               .moves = e->copy[copy].moves, .move_count = count};
   return e->plane->ops->copy(e->plane, &pc, e->err);
 }
 
-static int record_moves(struct engine *e, uint32_t gpu)
+/* What happened to pages since the last record; the sums over a run are the summary's. */
+int kvl_engine_record_moves(struct engine *e, uint32_t gpu)
 {
   struct decode_gpu *g = &e->gpu[gpu];
-  if (e->config->store == NULL || (g->serial_count == 0 && g->revoked_now == 0)) {
+  if (e->config->store == NULL || !kvl_engine_adaptive(e)) {
     return 0;
   }
   struct kvl_resid_usage u;
   kvl_resid_usage(g->resid, &u);
+  uint32_t lent = (uint32_t)(u.pages_lent - g->reported.pages_lent), given = (uint32_t)(u.pages_given_back - g->reported.pages_given_back);
   struct kvl_move_record record = {
     .time_ns = kvl_engine_now(e),
     .gpu = gpu,
     .revoked = (uint32_t)(u.pages_revoked - g->reported.pages_revoked),
-    .populated = g->serial_count,
-    .given_back = (uint32_t)(u.pages_given_back - g->reported.pages_given_back),
-    .bytes = g->serial_count * e->page_bytes,
+    .populated = lent - given - g->kept_now,
+    .given_back = given,
+    .kept = g->kept_now,
+    .bytes = (g->serial_count + g->copied_now) * e->page_bytes,
   };
+  if (lent == 0 && record.revoked == 0 && record.bytes == 0) {
+    return 0;
+  }
   g->reported = u;
+  g->kept_now = g->copied_now = 0;
   return kvl_store_add_move(e->config->store, &record, e->err);
 }
 
@@ -226,7 +236,7 @@ static int begin_step(struct engine *e, uint32_t gpu)
   if (e->s->mode != KVL_MODE_RESIDENT && g->step - g->written_back + e->s->policy.page_tokens >= e->s->policy.tail_tokens) {
     return 0;
   }
-  int rc = record_moves(e, gpu);
+  int rc = kvl_engine_record_moves(e, gpu);
   if (rc != 0) {
     return rc;
   }

@@ -179,6 +179,11 @@ int kvl_engine_submit(struct engine *e, const struct kvl_request_spec *spec)
     .cached_tokens = cached,
     .output_tokens = spec->output_tokens,
     .submit_ns = spec->time_ns,
+    .prefill_start_ns = UINT64_MAX, /* never, until it comes */
+    .prefill_end_ns = UINT64_MAX,
+    .admit_ns = UINT64_MAX,
+    .first_token_ns = UINT64_MAX,
+    .last_token_ns = UINT64_MAX,
   };
   kvl_tally_submitted(&e->tally, spec->time_ns);
   if (e->s->limits.request_timeout_ns != 0 &&

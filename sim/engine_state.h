@@ -71,6 +71,7 @@ struct decode_gpu {
   uint64_t ingress_free_ns;      /* the link from the prefill node */
   uint64_t period_ns;            /* of the last step, its gap included */
   struct kvl_resid_usage reported; /* page moves that were in the store already */
+  uint32_t kept_now, copied_now;   /* since then: pages kept from the tail; pages copied over the host link */
   struct kvl_step_sample *sample;  /* the time line, thinned: every sample_stride-th step of this GPU; NULL: not wanted */
   uint32_t sample_count, sample_capacity;
   uint64_t sample_stride, sample_skip;
@@ -133,6 +134,7 @@ int kvl_engine_abandon(struct engine *e, uint32_t r); /* a request that is not d
 /* engine_gap.c */
 void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r);
 int kvl_engine_run_gaps(struct engine *e);
+int kvl_engine_record_moves(struct engine *e, uint32_t gpu);
 
 /* engine_done.c */
 int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c);

@@ -29,8 +29,9 @@ struct kvl_load {
   /* closed and open loops */
   struct kvl_rng arrivals;
   uint64_t next_ns;           /* open loop and plain files: the next arrival */
-  uint64_t allowed;           /* closed loop: requests that may have been taken by now */
-  uint64_t allowed_ns;        /* since when */
+  uint64_t opened;            /* closed loop: sessions opened so far */
+  uint64_t free_places;       /* and places of requests that completed, not taken again yet */
+  uint64_t free_since_ns;
   /* files */
   struct kvl_workload_file *file;
   uint32_t block_tokens;
@@ -164,9 +165,7 @@ int kvl_load_create(struct kvl_load **out, const struct kvl_scenario *s, struct 
   } else {
     load->total = s->workload.requests;
     load->tokens_max = s->workload.input_tokens + s->workload.output_tokens;
-    if (s->workload.kind == KVL_WORK_CLOSED) {
-      load->allowed = s->workload.concurrency;
-    } else {
+    if (s->workload.kind != KVL_WORK_CLOSED) {
       load->next_ns = gap_ns(load);
     }
   }
@@ -238,6 +237,12 @@ static struct pending *earliest(struct kvl_load *load)
   return best;
 }
 
+/* Closed loop: the first requests open their sessions one by one; whoever is served meanwhile goes on at once. */
+static uint64_t opening_ns(const struct kvl_load *load)
+{
+  return load->opened < load->scenario->workload.concurrency ? load->scenario->workload.open_interval_ns * load->opened : UINT64_MAX;
+}
+
 uint64_t kvl_load_next_ns(struct kvl_load *load)
 {
   if (kvl_load_exhausted(load)) {
@@ -248,11 +253,8 @@ uint64_t kvl_load_next_ns(struct kvl_load *load)
     return p == NULL ? UINT64_MAX : p->due_ns;
   }
   if (load->scenario->workload.kind == KVL_WORK_CLOSED) {
-    uint64_t opening = load->scenario->workload.concurrency;
-    if (load->taken < opening) { /* the first ones open their sessions one by one */
-      return load->scenario->workload.open_interval_ns * load->taken;
-    }
-    return load->taken < load->allowed ? load->allowed_ns : UINT64_MAX;
+    uint64_t opening = opening_ns(load), again = load->free_places != 0 ? load->free_since_ns : UINT64_MAX;
+    return opening < again ? opening : again;
   }
   return load->next_ns;
 }
@@ -304,6 +306,10 @@ int kvl_load_take(struct kvl_load *load, uint64_t now_ns, struct kvl_request_spe
     spec->time_ns = load->scenario->workload.kind == KVL_WORK_CLOSED ? kvl_load_next_ns(load) : load->next_ns;
     if (load->scenario->workload.kind != KVL_WORK_CLOSED) {
       load->next_ns += gap_ns(load);
+    } else if (opening_ns(load) == spec->time_ns) {
+      load->opened++;
+    } else {
+      load->free_places--;
     }
   }
   load->taken++;
@@ -314,8 +320,8 @@ int kvl_load_done(struct kvl_load *load, uint64_t session, uint32_t chain, uint6
 {
   load->completed++;
   if (load->scenario->workload.kind == KVL_WORK_CLOSED) {
-    load->allowed++;
-    load->allowed_ns = now_ns;
+    load->free_places++;
+    load->free_since_ns = now_ns;
     return 0;
   }
   for (uint32_t i = 0; load->sessions && i < load->active_count; i++) {

@@ -40,6 +40,10 @@ static int check_pages(const struct kvl_scenario_doc *doc, struct kvl_err *err)
     return wrong(doc, err, "policy.page_tokens", "is %u, but a row of %s covers %u tokens (nearest: %u)", (unsigned)page, s->model.name,
                  (unsigned)row_max, (unsigned)row_max);
   }
+  if (s->mode != KVL_MODE_RESIDENT && s->policy.tail_tokens <= page) { /* it holds the open page, and what is not written back yet */
+    return wrong(doc, err, "policy.tail_tokens", "is %u, but must be more than policy.page_tokens, %u (nearest: %u)", (unsigned)s->policy.tail_tokens,
+                 (unsigned)page, (unsigned)page * 2);
+  }
   uint64_t row_min = UINT64_MAX;
   for (uint32_t i = 0; i < s->model.caches; i++) {
     row_min = s->model.cache[i].row_bytes < row_min ? s->model.cache[i].row_bytes : row_min;
