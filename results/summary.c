@@ -90,6 +90,8 @@ static const struct key keys[] = {
   NUMBER(prefix_hit_rate, "share", "Requests", "prefix hits"),
   COUNT64(steps, "", "Run", "decode steps"),
   NUMBER(simulated_s, "s", "Run", "simulated time"),
+  COUNT32(compute_is_estimate, "Run", "compute is an estimate"),
+  COUNT32(is_extrapolated, "Run", "extrapolated"),
   COUNT64(seed, "", "Run", "seed"),
   MEASURED(wall_s, "s", "wall time", KIND_DOUBLE),
   MEASURED(selections_per_wall_s, "1/s", "selections a wall second", KIND_DOUBLE),

@@ -40,6 +40,8 @@ struct kvl_summary {
   double prefix_hit_rate;                    /* cached prompt tokens / prompt tokens */
   uint64_t requests_completed, requests_aborted;
   uint64_t steps;
+  uint32_t compute_is_estimate;              /* 1: compute times came from a roofline, not from a measurement or a fit */
+  uint32_t is_extrapolated;                  /* 1: a measured table or curve was read past its ends */
   double simulated_s, wall_s;
   double selections_per_wall_s;
   uint64_t peak_memory_bytes;

@@ -19,6 +19,7 @@ static const char help[] =
   "simulated one. Seven rows were used to find seven numbers (calibration); the verdict is on the others: within 5 %, or in their range.\n"
   "  --refit              find the seven numbers again and print them\n"
   "  --leave-out=Pnn      refit without a calibration row and show what it then predicts\n"
+  "  --set=KEY=VALUE      change a scenario key in every run (what does the verdict hang on?); repeat as you like\n"
   "  --no-controls        skip the negative controls\n"
   "  --scenario=FILE      default: the scenario published-256; published.csv is read from its folder\n"
   "  --store=FILE.db      keep the runs\n"
@@ -163,7 +164,7 @@ static int rows_path(const char *scenario, char *path, size_t size, struct kvl_e
 int kvl_cmd_reproduce(int argc, char **argv)
 {
   static const struct option options[] = {
-    {"refit", no_argument, NULL, 'r'},           {"leave-out", required_argument, NULL, 'l'}, {"no-controls", no_argument, NULL, 'n'},
+    {"set", required_argument, NULL, 's'},       {"refit", no_argument, NULL, 'r'},           {"leave-out", required_argument, NULL, 'l'}, {"no-controls", no_argument, NULL, 'n'},
     {"scenario", required_argument, NULL, 'c'},  {"store", required_argument, NULL, 'o'},     {"format", required_argument, NULL, 'f'},
     {"threads", required_argument, NULL, 't'},   {"help", no_argument, NULL, 'h'},            {NULL, 0, NULL, 0},
   };
@@ -172,6 +173,13 @@ int kvl_cmd_reproduce(int argc, char **argv)
   optind = 1;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
+    case 's':
+      if (o.set_count == KVL_REPRODUCE_SETS_MAX) {
+        fprintf(stderr, "kvloan reproduce: more than %d --set options\n", KVL_REPRODUCE_SETS_MAX);
+        return 2;
+      }
+      o.sets[o.set_count++] = optarg;
+      break;
     case 'r':
       o.refit = true;
       break;

@@ -9,7 +9,7 @@
 #include "sim/run.h"
 #include "sim/scenario.h"
 
-enum { KVL_PUBLISHED_ROWS_MAX = 64, KVL_CONTROLS = 4 };
+enum { KVL_PUBLISHED_ROWS_MAX = 64, KVL_CONTROLS = 4, KVL_REPRODUCE_SETS_MAX = 64 };
 
 /* One row of scenarios/published.csv. A value is a number, or a range low..high. */
 struct kvl_published_row {
@@ -63,6 +63,8 @@ struct kvl_reproduction {
 struct kvl_reproduce_options {
   const char *scenario;    /* the published scenario */
   const char *rows;        /* published.csv */
+  const char *sets[KVL_REPRODUCE_SETS_MAX]; /* scenario keys changed in every run: KEY=VALUE */
+  unsigned set_count;
   const char *leave_out;   /* a row id: refit without it; NULL */
   bool refit;              /* fit again, from the scenario's numbers on */
   bool controls;           /* run the negative controls */

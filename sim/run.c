@@ -153,6 +153,8 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     sum->selections_per_wall_s = sum->wall_s > 0 ? (double)sum->selections_total / sum->wall_s : 0.0;
     sum->peak_memory_bytes = peak_memory_bytes();
     result->estimates = kvl_plane_model_estimates(plane);
+    sum->compute_is_estimate = (result->estimates & KVL_ESTIMATE_ROOFLINE) != 0;
+    sum->is_extrapolated = (result->estimates & (KVL_ESTIMATE_COMPUTE_OUTSIDE | KVL_ESTIMATE_LINK_OUTSIDE)) != 0;
     kvl_plane_model_checked(plane, &result->rows_checked, &result->mismatches);
     if (store != NULL) {
       struct kvl_err end_err;
