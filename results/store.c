@@ -70,7 +70,18 @@ static int open_error(const struct kvl_store *store, const char *doing, struct k
   return kvl_err_set(err, -EACCES, "%s: cannot %s: %s", store->path, doing, sqlite3_errmsg(store->db));
 }
 
-int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing, struct kvl_err *err)
+/* What SQLite says about a damaged file may hold line ends, its own or the file's. */
+static int on_one_line(int code, struct kvl_err *err)
+{
+  for (char *s = err != NULL ? err->text : NULL; s != NULL && *s != '\0'; s++) {
+    if ((unsigned char)*s < 0x20 || *s == 0x7f) {
+      *s = ' ';
+    }
+  }
+  return code;
+}
+
+static int sql_error(const struct kvl_store *store, int rc, const char *doing, struct kvl_err *err)
 {
   /* SQLite does not keep the cause of a failed commit; errno still has it, for the callers clear it before they write. */
   int last_errno = errno, system_errno = sqlite3_system_errno(store->db);
@@ -104,6 +115,11 @@ int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing
   default:
     return kvl_err_set(err, -EIO, "%s: cannot %s: %s", store->path, doing, sqlite3_errmsg(store->db));
   }
+}
+
+int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing, struct kvl_err *err)
+{
+  return on_one_line(sql_error(store, rc, doing, err), err);
 }
 
 int kvl_store_exec(struct kvl_store *store, const char *sql)
@@ -428,7 +444,7 @@ int kvl_store_check(struct kvl_store *store, struct kvl_err *err)
   } else {
     const unsigned char *verdict = sqlite3_column_text(statement, 0);
     if (verdict == NULL || strcmp((const char *)verdict, "ok") != 0) {
-      code = kvl_err_set(err, -EUCLEAN, "%s: damaged: %s", store->path, verdict != NULL ? (const char *)verdict : "no verdict");
+      code = on_one_line(kvl_err_set(err, -EUCLEAN, "%s: damaged: %s", store->path, verdict != NULL ? (const char *)verdict : "no verdict"), err);
     }
   }
   (void)sqlite3_finalize(statement);

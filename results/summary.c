@@ -40,6 +40,7 @@ struct key {
 #define AT(member) offsetof(struct kvl_summary, member)
 #define NUMBER(member, unit, group, label) {{#member, unit}, group, label, KIND_DOUBLE, 0, AT(member)}
 #define COUNT32(member, group, label) {{#member, ""}, group, label, KIND_U32, 0, AT(member)}
+#define FLAG(member, group, label) {{#member, "flag"}, group, label, KIND_U32, 0, AT(member)}
 #define COUNT64(member, unit, group, label) {{#member, unit}, group, label, KIND_U64, 0, AT(member)}
 #define PERCENTILE(member, p, unit, label) {{#member "_" #p, unit}, "Latency", label " " #p, KIND_DOUBLE, 0, AT(member.p)}
 #define PERCENTILES(member, unit, label) \
@@ -90,8 +91,8 @@ static const struct key keys[] = {
   NUMBER(prefix_hit_rate, "share", "Requests", "prefix hits"),
   COUNT64(steps, "", "Run", "decode steps"),
   NUMBER(simulated_s, "s", "Run", "simulated time"),
-  COUNT32(compute_is_estimate, "Run", "compute is an estimate"),
-  COUNT32(is_extrapolated, "Run", "extrapolated"),
+  FLAG(compute_is_estimate, "Run", "compute is an estimate"),
+  FLAG(is_extrapolated, "Run", "extrapolated"),
   COUNT64(seed, "", "Run", "seed"),
   MEASURED(wall_s, "s", "wall time", KIND_DOUBLE),
   MEASURED(selections_per_wall_s, "1/s", "selections a wall second", KIND_DOUBLE),

@@ -53,7 +53,7 @@ enum kvl_format { KVL_FORMAT_TABLE, KVL_FORMAT_JSON, KVL_FORMAT_TSV };
 /* One key of the summary, flattened: "ttft_s_p90", "selections_by_tier.hot". Drives every output and the store. */
 struct kvl_summary_key {
   const char *name;
-  const char *unit; /* "" when a count */
+  const char *unit; /* "" when a count; "flag": 1 or 0 */
 };
 uint32_t kvl_summary_key_count(void);
 const struct kvl_summary_key *kvl_summary_key_at(uint32_t index);

@@ -115,6 +115,9 @@ const char *kvl_summary_cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_su
   } else if (strcmp(key_unit, "B") == 0) {
     *unit = "";
     (void)kvl_text_bytes(text, value);
+  } else if (strcmp(key_unit, "flag") == 0) {
+    *unit = "";
+    (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "%s", kvl_summary_count(summary, i) != 0 ? "yes" : "no");
   } else if (strcmp(kvl_summary_key_at(i)->name, "seed") == 0) {
     (void)kvl_summary_value_text(text, summary, i); /* to be typed again: no commas */
   } else if (kvl_summary_is_integer(i)) {

@@ -346,6 +346,70 @@ START_TEST(a_size_limit_is_a_full_disk)
 }
 END_TEST
 
+/* ---- damage ---- */
+
+/* Bytes of a store turn at random. Whatever comes of it: no crash, and an error is one line. */
+START_TEST(random_damage_is_survived)
+{
+  char path[512], out[512];
+  (void)snprintf(path, sizeof path, "%s", fixture_path("d.db"));
+  (void)snprintf(out, sizeof out, "%s", fixture_path("d.png"));
+  memset(&fault_vfs, 0, sizeof fault_vfs);
+  struct kvl_err err = {""};
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, seed, "damage", 0);
+  remove_store(path);
+  ck_assert_int_eq(open_and_write(path, 3, &err), 0);
+  static unsigned char whole[400000], bytes[400000];
+  FILE *file = fopen(path, "rb");
+  ck_assert_ptr_nonnull(file);
+  size_t length = fread(whole, 1, sizeof whole, file);
+  (void)fclose(file);
+  ck_assert(length > 20000 && length < sizeof whole);
+  unsigned refused = 0, damaged = 0, rounds = 300;
+  for (unsigned round = 0; round < rounds; round++) {
+    memcpy(bytes, whole, length);
+    for (uint32_t flips = 1 + kvl_rng_below(&rng, 30); flips > 0; flips--) {
+      uint32_t at = kvl_rng_below(&rng, round % 3 == 0 ? 4096 : (uint32_t)length);
+      bytes[at] = (unsigned char)kvl_rng_next(&rng);
+    }
+    size_t kept = round % 5 == 0 ? kvl_rng_below(&rng, (uint32_t)length) : length;
+    remove_store(path);
+    file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, kept, file), kept);
+    (void)fclose(file);
+    err.text[0] = '\0';
+    int code = read_all(path, out, &err);
+    if (code != 0) {
+      one_line(code, &err, (long)round);
+      refused++;
+    }
+    struct kvl_store *store = NULL;
+    if (kvl_store_open_with(&store, path, &reading, &err) == 0) {
+      err.text[0] = '\0';
+      code = kvl_store_check(store, &err);
+      if (code != 0) {
+        one_line(code, &err, (long)round);
+        damaged++;
+      }
+      struct kvl_run_list list;
+      if (kvl_store_list(store, &list, &err) == 0) {
+        kvl_run_list_free(&list);
+      }
+    }
+    kvl_store_close(store);
+    err.text[0] = '\0';
+    code = open_and_write(path, 4, &err); /* writing into a damaged file may fail; it may not crash */
+    if (code != 0) {
+      one_line(code, &err, (long)round);
+    }
+  }
+  fprintf(stderr, "# %u of %u damaged stores did not read, %u were found out by the check\n", refused, rounds, damaged);
+  ck_assert_uint_gt(refused, rounds / 10);
+}
+END_TEST
+
 /* ---- kill -9 ---- */
 
 START_TEST(killed_at_any_moment)
@@ -495,6 +559,7 @@ int main(int argc, char **argv)
   tcase_add_test(tcase, every_allocation_of_a_reader_fails_once);
   tcase_add_test(tcase, a_picture_does_not_survive_a_full_disk);
   tcase_add_loop_test(tcase, a_size_limit_is_a_full_disk, 0, 2);
+  tcase_add_test(tcase, random_damage_is_survived);
   tcase_add_loop_test(tcase, killed_at_any_moment, 0, 2);
   tcase_add_loop_test(tcase, several_processes_write_at_once, 0, 20);
   suite_add_tcase(suite, tcase);
