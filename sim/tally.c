@@ -35,7 +35,8 @@ void kvl_tally_request(struct kvl_tally *t, const struct kvl_scenario *s, const 
   t->cached_tokens += r->cached_tokens;
   uint64_t e2e = r->last_token_ns - r->submit_ns;
   kvl_hist_add(&t->e2e_ns, e2e, 1);
-  if (r->output_tokens == 0) {
+  if (r->output_tokens == 0) { /* no token to wait for: its prefill is what counts */
+    t->met_targets += s->limits.ttft_target_ns == 0 || e2e <= s->limits.ttft_target_ns;
     return;
   }
   uint64_t ttft = r->first_token_ns - r->submit_ns;

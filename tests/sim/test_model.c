@@ -43,7 +43,7 @@ END_TEST
 
 START_TEST(reservations_are_whole_frames)
 {
-  static const char *const sets[] = {"policy.page_tokens=2", "policy.hot_rows=1", "policy.bank_rows=0", "policy.tail_tokens=1"};
+  static const char *const sets[] = {"policy.page_tokens=2", "policy.hot_rows=1", "policy.bank_rows=0", "policy.tail_tokens=3"};
   struct kvl_scenario_doc *doc = load(sets, 4);
   const struct kvl_scenario *s = kvl_scenario_of(doc);
   uint64_t page = kvl_page_bytes(s), before[2] = {0, 0};

@@ -1,0 +1,144 @@
+/* The host link as a queue: exact times worked out by hand, and conservation of work under random traffic. */
+#include <check.h>
+#include <errno.h>
+
+#include "backend/base/rng.h"
+#include "sim/link.h"
+#include "tests/base/tap.h"
+
+START_TEST(copies_queue)
+{
+  struct kvl_link_queue q;
+  ck_assert_int_eq(kvl_link_init(&q, 3), 0);
+  ck_assert_uint_eq(kvl_link_next_done(&q), UINT64_MAX);
+  ck_assert_int_eq(kvl_link_copy(&q, 1000, 50, 10, 7), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, 1010, 20, 10, 8), 0);  /* waits for the first */
+  ck_assert_int_eq(kvl_link_copy(&q, 1075, 5, 10, 9), 0);   /* arrives when both are over, in the queue still */
+  ck_assert_int_eq(kvl_link_copy(&q, 1076, 5, 10, 10), -EAGAIN);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 1050);
+  ck_assert_uint_eq(kvl_link_pop(&q), 7);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 1070);
+  ck_assert_uint_eq(kvl_link_pop(&q), 8);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 1080);
+  ck_assert_int_eq(kvl_link_copy(&q, 1076, 5, 10, 11), 0); /* the ring goes round */
+  ck_assert_uint_eq(kvl_link_pop(&q), 9);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 1085);
+  ck_assert_uint_eq(kvl_link_pop(&q), 11);
+  ck_assert_uint_eq(q.busy_ns, 80);
+  ck_assert_uint_eq(q.bytes, 40);
+  kvl_link_deinit(&q);
+}
+END_TEST
+
+START_TEST(a_demand_alone)
+{
+  struct kvl_link_queue q;
+  uint64_t wait = 99;
+  ck_assert_int_eq(kvl_link_init(&q, 4), 0);
+  ck_assert_uint_eq(kvl_link_demand(&q, 500, 40, 8, &wait), 540);
+  ck_assert_uint_eq(wait, 0);
+  ck_assert_uint_eq(kvl_link_demand(&q, 600, 0, 0, &wait), 600);
+  ck_assert_uint_eq(q.busy_ns, 40);
+  kvl_link_deinit(&q);
+}
+END_TEST
+
+/* A copy of 100 begins at 0; a demand of 30 comes at 20. From 20 on each runs at half rate: the demand ends at 20 + 2 x 30 = 80, when the copy has 50
+ * left: it ends at 130. A second copy of 10 that waits behind it ends at 140. */
+START_TEST(a_demand_shorter_than_the_copy)
+{
+  struct kvl_link_queue q;
+  uint64_t wait;
+  ck_assert_int_eq(kvl_link_init(&q, 4), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, 0, 100, 1, 1), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, 0, 10, 1, 2), 0);
+  ck_assert_uint_eq(kvl_link_demand(&q, 20, 30, 1, &wait), 80);
+  ck_assert_uint_eq(wait, 30);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 130);
+  ck_assert_uint_eq(kvl_link_pop(&q), 1);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 140);
+  kvl_link_deinit(&q);
+}
+END_TEST
+
+/* Copies of 10 and 15 and a demand of 60 at 0: both copies at half rate, one after the other, end at 20 and 50; then the demand is alone and ends
+ * at 60 + 25 = 85. A copy of 5 that comes at 85 ends at 90. */
+START_TEST(a_demand_longer_than_the_copies)
+{
+  struct kvl_link_queue q;
+  uint64_t wait;
+  ck_assert_int_eq(kvl_link_init(&q, 4), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, 0, 10, 1, 1), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, 0, 15, 1, 2), 0);
+  ck_assert_uint_eq(kvl_link_demand(&q, 0, 60, 1, &wait), 85);
+  ck_assert_uint_eq(wait, 25);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 20);
+  ck_assert_uint_eq(kvl_link_pop(&q), 1);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 50);
+  ck_assert_uint_eq(kvl_link_pop(&q), 2);
+  ck_assert_int_eq(kvl_link_copy(&q, 85, 5, 1, 3), 0);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 90);
+  kvl_link_deinit(&q);
+}
+END_TEST
+
+/* Never idle while there is work and never faster than its rate: from an idle link on, everything ends exactly when the sum of the service times
+ * has passed, whatever shares with whatever. */
+START_TEST(work_is_conserved)
+{
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, 7, "link", 0);
+  struct kvl_link_queue q;
+  ck_assert_int_eq(kvl_link_init(&q, 32), 0);
+  uint64_t at = 0, total = 0, demands = 0;
+  for (int round = 0; round < 3000; round++) {
+    uint64_t begun = at, work = 0, end = at, last = 0;
+    for (uint32_t i = 0, n = 1 + kvl_rng_below(&rng, 8); i < n; i++) { /* a busy period: copies at its start, demands back to back */
+      uint64_t service = 1 + kvl_rng_below(&rng, 1000);
+      ck_assert_int_eq(kvl_link_copy(&q, begun, service, 1, i), 0);
+      work += service;
+    }
+    for (uint32_t i = 0, n = kvl_rng_below(&rng, 5); i < n; i++) {
+      uint64_t service = kvl_rng_below(&rng, 1000), wait;
+      uint64_t ends = kvl_link_demand(&q, end, service, 1, &wait);
+      ck_assert_uint_eq(ends, end + service + wait);
+      ck_assert_uint_le(wait, service);
+      end = ends;
+      work += service;
+      demands += service;
+    }
+    while (q.count != 0) {
+      ck_assert_uint_ge(kvl_link_next_done(&q), last);
+      last = kvl_link_next_done(&q);
+      (void)kvl_link_pop(&q);
+    }
+    ck_assert_uint_eq(last > end ? last : end, begun + work);
+    total += work;
+    at = begun + work + kvl_rng_below(&rng, 500);
+  }
+  ck_assert_uint_eq(q.busy_ns, total);
+  ck_assert_uint_gt(demands, 0);
+  kvl_link_deinit(&q);
+}
+END_TEST
+
+START_TEST(service_times_follow_the_law)
+{
+  const struct kvl_link link = {.gather_bytes_per_s = 50000000000u, .copy_bytes_per_s = 40000000000u, .gather_floor_ns = 3000, .copy_floor_ns = 9000,
+                                .rows_per_s = {.n = 2, .x = {1000, 2000}, .y = {100000000, 50000000}}};
+  bool outside = false;
+  ck_assert_uint_eq(kvl_link_copy_ns(&link, 4000000), 9000 + 100000);
+  ck_assert_uint_eq(kvl_link_copy_ns(&link, 1), 9000 + 1); /* rounded up */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 1000, 288000, 1000, &outside), 3000 + 10000); /* rows bind: 10 ns each, bytes 5,760 ns */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 1000, 288000, 1500, &outside), 3000 + 13334); /* 75 million rows a second */
+  ck_assert(!outside);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 50000000, 2000, &outside), 3000 + 1000000); /* bytes bind */
+  ck_assert(!outside);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 1000, 288000, 999, &outside), 3000 + 10000);
+  ck_assert(outside);
+  ck_assert_uint_eq(kvl_link_copy_ns(&link, UINT64_C(1) << 50), 9000 + 28147497671066); /* a pebibyte: no overflow */
+}
+END_TEST
+
+KVL_TAP_MAIN("link", copies_queue, a_demand_alone, a_demand_shorter_than_the_copy, a_demand_longer_than_the_copies, work_is_conserved,
+             service_times_follow_the_law)
