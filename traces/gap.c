@@ -9,7 +9,8 @@
 /* A scheduled row is one word: row << ROW_SHIFT | static class << STATE_BITS | state. */
 enum { STATE_BITS = 3, ROW_SHIFT = 9, CHUNK = 16, NEAR = 128, BLOCK = 64, FAR = 64, FRESH = 48, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
 
-/* A calendar bucket: a stack of chunks, newest entry on top, so that short gaps come first and a surplus defers the longest ones. Word 0 of a chunk links. */
+/* A calendar bucket: a stack of chunks, newest entry on top, so that short gaps come first and those that find no lane are the longest. Word 0 of a chunk
+ * links. */
 struct bucket {
   uint32_t head, fill; /* chunk (0: none) and entries in it; an empty bucket is "full" so that a push has one test */
 };
@@ -19,6 +20,7 @@ struct segment {
   struct kvl_rng rng;
   uint32_t *next, next_count; /* entries due in the next step with a gap of one: about half of all */
   struct bucket near[NEAR], far[FAR]; /* by step, for this block of steps and the next; then by block */
+  uint32_t *late, late_first, late_count, late_max; /* ring: due, but there was no lane */
   uint32_t *burst, burst_count, burst_max; /* row, or row | OVERLAP: the row also has a place in the calendar */
   uint32_t *burst_end;       /* first step without it */
   uint32_t fresh[FRESH], fresh_count; /* random rows drawn early so that their bits are on the way from memory */
@@ -37,7 +39,8 @@ struct kvl_gap {
   struct kvl_gap_balance balance; /* of the start (static classes are relative to it); first_q32 is refitted */
   uint64_t *used;            /* rows that have a place in the calendar or are bursting, and the sinks */
   uint64_t *bursting;
-  uint64_t *mark;            /* all zero between uses */
+  uint64_t *mark;            /* a window of mark_rows rows; all zero between uses */
+  uint32_t mark_rows;
   uint64_t filter[FILTER_WORDS]; /* Bloom-like: rows that burst and are scheduled too */
   uint32_t (*chunk)[CHUNK];
   uint32_t chunk_free, chunk_count;
@@ -126,10 +129,12 @@ struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32
     g->lanes += s->k;
     s->burst_max = s->k / 2;
     s->next = take(g, 2 * (size_t)s->k, sizeof *s->next);
+    s->late_max = s->k / 2 + 1;
+    s->late = take(g, s->late_max, sizeof *s->late);
     s->drawn = take(g, 2 * (size_t)s->k, sizeof *s->drawn);
     s->burst = take(g, s->burst_max, sizeof *s->burst);
     s->burst_end = take(g, s->burst_max, sizeof *s->burst_end);
-    ok = ok && s->next != NULL && s->drawn != NULL && s->burst != NULL && s->burst_end != NULL;
+    ok = ok && s->next != NULL && s->late != NULL && s->drawn != NULL && s->burst != NULL && s->burst_end != NULL;
     g->drawn_max = 2 * s->k > g->drawn_max ? 2 * s->k : g->drawn_max;
   }
   struct segment *common = &g->segment[g->segments > 1 ? g->segments - KVL_GAP_WINDOW : 0]; /* in every point's window */
@@ -140,7 +145,8 @@ struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32
   size_t words = (size_t)rows_max / 64 + 2;
   g->used = take(g, words, sizeof *g->used);
   g->bursting = take(g, words, sizeof *g->bursting);
-  g->mark = take(g, words, sizeof *g->mark);
+  g->mark_rows = 4 * g->lanes;
+  g->mark = take(g, (size_t)g->mark_rows / 64 + 1, sizeof *g->mark);
   g->chunk = aligned_alloc(64, g->chunk_count * sizeof *g->chunk); /* a chunk is a cache line */
   g->bytes += g->chunk_count * sizeof *g->chunk;
   g->out = take(g, (size_t)g->lanes * g->queries_max, sizeof *g->out);
@@ -162,6 +168,7 @@ void kvl_gap_destroy(struct kvl_gap *gap)
   }
   for (uint32_t i = 0; i < gap->segments; i++) {
     free(gap->segment[i].next);
+    free(gap->segment[i].late);
     free(gap->segment[i].drawn);
     free(gap->segment[i].burst);
     free(gap->segment[i].burst_end);
@@ -525,6 +532,8 @@ void kvl_gap_start(struct kvl_gap *g, uint64_t seed, uint64_t stream)
     struct segment *s = &g->segment[i];
     kvl_rng_init(&s->rng, seed, "gap segment", stream * KVL_GAP_SEGMENTS_MAX + i);
     s->next_count = 0;
+    s->late_first = 0;
+    s->late_count = 0;
     s->burst_count = 0;
     s->fresh_count = 0;
     s->burst_debt = (uint32_t)(kvl_rng_next(&s->rng) >> 32);
@@ -645,7 +654,7 @@ static void select_bucket(struct kvl_gap *g, struct segment *s, struct bucket *b
   }
 }
 
-/* Sinks, bursts, then what is due, shortest gaps first. A surplus stays in today's bucket. */
+/* Sinks, bursts, then what is due, shortest gaps first, then what was due before. A surplus stays in today's bucket. */
 static void select_due(struct kvl_gap *g, struct segment *s)
 {
   s->drawn_count = 0;
@@ -663,6 +672,25 @@ static void select_due(struct kvl_gap *g, struct segment *s)
     push(g, today, s->next[--left]);
   }
   select_bucket(g, s, today);
+  while (s->late_count > 0 && has_room(s)) {
+    select_entries(g, s, &s->late[s->late_first], 1);
+    s->late_first = s->late_first + 1 < s->late_max ? s->late_first + 1 : 0;
+    s->late_count--;
+  }
+}
+
+/* Rows that found no lane wait behind those with short gaps: a long gap becomes a little longer. Too many, and the last go back to the pool. */
+static void keep_late(struct kvl_gap *g, struct segment *s)
+{
+  uint32_t entry;
+  while (pop(g, &s->near[g->step % NEAR], &entry)) {
+    if (s->late_count == s->late_max) {
+      release(g, entry >> ROW_SHIFT);
+      continue;
+    }
+    uint32_t at = s->late_first + s->late_count++;
+    s->late[at < s->late_max ? at : at - s->late_max] = entry;
+  }
 }
 
 /* Fills the lanes that are left: with the surplus of other segments, so that small segments fluctuate no more than a large one, then with fresh rows. */
@@ -709,31 +737,36 @@ static void copy_queries(struct kvl_gap *g, struct segment *s)
   }
 }
 
-/* No unscheduled row is left: fills the last lanes with any row that no segment has in this step. */
+/* No unscheduled row is left: fills the last lanes with any rows that no segment has in this step, from a window of rows that is large enough to have some. */
 static void fill_up(struct kvl_gap *g)
 {
+  uint32_t window = g->mark_rows < g->rows ? g->mark_rows : g->rows;
+  uint32_t base = kvl_rng_below(&g->segment[0].rng, g->rows - window + 1);
   for (uint32_t i = 0; i < g->segments; i++) {
     const struct segment *s = &g->segment[i];
     for (uint32_t q = 0; q < g->queries; q++) {
       for (uint32_t lane = s->lane; lane < s->lane + s->lanes_filled; lane++) {
-        bit_set(g->mark, (uint32_t)g->out[(size_t)q * g->lanes + lane]);
+        uint32_t at = (uint32_t)g->out[(size_t)q * g->lanes + lane] - base;
+        if (at < window) {
+          bit_set(g->mark, at);
+        }
       }
     }
   }
-  uint32_t row = kvl_rng_below(&g->segment[0].rng, g->rows);
+  uint32_t at = kvl_rng_below(&g->segment[0].rng, window);
   for (uint32_t i = 0; i < g->segments; i++) {
     struct segment *s = &g->segment[i];
     for (; s->lanes_filled < s->k; s->lanes_filled++) {
-      while (bit_get(g->mark, row)) {
-        row = row + 1 < g->rows ? row + 1 : 0;
+      while (bit_get(g->mark, at)) {
+        at = at + 1 < window ? at + 1 : 0;
       }
-      bit_set(g->mark, row);
+      bit_set(g->mark, at);
       for (uint32_t q = 0; q < g->queries; q++) {
-        g->out[(size_t)q * g->lanes + s->lane + s->lanes_filled] = (int32_t)row;
+        g->out[(size_t)q * g->lanes + s->lane + s->lanes_filled] = (int32_t)(base + at);
       }
     }
   }
-  memset(g->mark, 0, ((size_t)g->rows / 64 + 1) * sizeof *g->mark);
+  memset(g->mark, 0, ((size_t)g->mark_rows / 64 + 1) * sizeof *g->mark);
 }
 
 /* History little longer than the lanes: a window that moves round the rows; every row while there are no more than k. */
@@ -794,10 +827,7 @@ void kvl_gap_step(struct kvl_gap *g, uint32_t rows, uint32_t queries)
   }
   for (uint32_t i = 0; i < g->segments; i++) {
     struct segment *s = &g->segment[i];
-    uint32_t entry;
-    while (pop(g, &s->near[g->step % NEAR], &entry)) { /* no lane left: a step later */
-      push(g, &s->near[(g->step + 1) % NEAR], entry);
-    }
+    keep_late(g, s);
     if (g->queries > 1) {
       copy_queries(g, s); /* before new gaps are filed, when whatever is due next is not selected now */
     }
