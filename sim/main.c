@@ -1,4 +1,5 @@
 /* kvloan: elastic KV residency for sparse-attention serving, simulated through the code that would run it. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ static void usage(FILE *out)
 
 int main(int argc, char **argv)
 {
+  (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, with a line that says so */
   if (argc < 2) {
     usage(stderr);
     return 2;

@@ -1,0 +1,236 @@
+#!/bin/sh
+# `kvloan run` and `kvloan reproduce` from outside: options, exit codes, messages, signals, full disks. Arguments: kvloan, scenarios/. Prints TAP.
+program=$1 scenarios=$2
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+work=$(mktemp -d) || exit 1
+running=
+trap 'test -n "$running" && kill -9 "$running" 2>/dev/null; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+n=0 failed=0
+
+result() { # ok? name
+  n=$((n + 1))
+  if [ "$1" = 0 ]; then
+    echo "ok $n - $2"
+  else
+    echo "not ok $n - $2"
+    sed 's/^/# /' err out | head -n 20
+    failed=1
+  fi
+}
+
+# expect CODE TEXT ARGUMENTS...: the exit code; TEXT is on stdout with code 0, and otherwise in the one line on stderr, with nothing on stdout.
+expect() {
+  code=$1 text=$2
+  shift 2
+  "$program" "$@" >out 2>err
+  got=$? bad=0
+  [ $got = "$code" ] || { bad=1; echo "exit $got" >>err; }
+  if [ "$code" = 0 ]; then
+    grep -qF -- "$text" out || bad=1
+  else
+    [ -s out ] && bad=1
+    grep -qF -- "$text" err || bad=1
+    [ "$code" = 1 ] && [ "$(wc -l <err)" != 1 ] && bad=1
+  fi
+  result $bad "$*"
+}
+
+# A small scenario, complete in itself.
+"$program" scenario json "$scenarios/published-256.json" --set=workload.concurrency=4 --set=workload.requests=9 --set=workload.input_tokens=3000 \
+  --set=workload.cached_tokens=2000 --set=workload.output_tokens=12 --set=workload.open_interval_ms=0 --set=policy.hot_rows=600 \
+  --set=policy.bank_rows=0 --set=node.kv_pool_bytes=40000000 --set=node.host_pool_bytes=100000000 --set=name=small >small.json 2>err
+result $? 'a scenario from a scenario'
+
+# ---- run: what it prints ----
+expect 0 'output_throughput_tok_per_s' run small.json --format=tsv
+expect 0 'small' run small.json
+expect 0 '"output_throughput_tok_per_s"' run small.json --format=json
+missing=
+for key in output_throughput_tok_per_s decode_batch_p50 decode_batch_max request_rate_tok_per_s_p50 ttft_s_p50 ttft_s_p90 ttft_s_p99 tpot_ms_p50 tpot_ms_p90 \
+  tpot_ms_p99 e2e_s_p50 e2e_s_p90 e2e_s_p99 step_ms_p50 step_ms_p90 sessions_per_decode_gpu_max selections_total selections_by_tier scratch tail borrowed \
+  bank hot host host_link_busy_share stall_ms_by_cause pages_lent pages_revoked pages_given_back requests_completed requests_aborted simulated_s wall_s \
+  seed; do
+  grep -qF "\"$key\":" out || missing="$missing $key"
+done
+[ -z "$missing" ] || echo "missing:$missing" >>err
+test -z "$missing"
+result $? 'every key of the summary is in the JSON'
+if command -v python3 >/dev/null 2>&1; then
+  python3 -m json.tool <out >parsed 2>>err
+  result $? 'the JSON parses'
+fi
+! grep -q "$(printf '\r')" err && grep -q 'of wall time' err && grep -q 'selected positions a second' err
+result $? 'no progress line in a pipe; it ends with speed and memory'
+
+# ---- run: the options ----
+unmeasured() {
+  grep -vE '^(wall_s|peak_memory_bytes|selections_per_wall_s)	' out >"$1"
+}
+"$program" run small.json --format=tsv --seed=7 --threads=1 >out 2>err && unmeasured one &&
+  "$program" run small.json --format=tsv --set=seed=7 --threads=3 --verify --quiet >out 2>err && unmeasured two &&
+  "$program" run --plane=host --format=tsv --seed=7 small.json --set=limits.batch_max=64 >out 2>err && unmeasured three && cmp -s one two && cmp -s one three
+result $? 'one seed, one result: --threads, --verify, --quiet, --plane=host change nothing'
+grep -q 'selected rows read back through their addresses, 0 differ' err
+result $? 'the host plane reads every row back'
+grep -q '^seed	7' one
+result $? 'the seed is in the summary'
+expect 0 'requests_completed	4' run small.json --format=tsv --set=workload.requests=3 --set=workload.requests=4
+expect 0 'usage: kvloan run' run --help
+expect 0 'requests_aborted' run small.json --format=tsv --set=limits.simulated_s_max=0.1
+grep -q 'ended early at 0.1' err
+result $? 'a limit of simulated time is no error, and is said'
+expect 0 'requests_completed	200' run "$scenarios/mooncake-sample.json" --format=tsv --set=selection.source=none
+
+# ---- run: usage ----
+expect 2 'which scenario?' run
+expect 2 'one scenario at a time' run small.json small.json
+expect 2 'did you mean json?' run small.json --format=jsn
+expect 2 'not a number from 1 to 256' run small.json --threads=0
+expect 2 'not a number from 1 to 256' run small.json --threads=2x
+expect 2 'kvloan run --help lists the options' run small.json --vreify
+expect 2 'kvloan run --help lists the options' run small.json --set
+expect 2 "did you mean 'run'?" rnu small.json
+
+# ---- run: bad input ----
+expect 1 'did you mean host?' run small.json --plane=hots
+expect 1 'nearest: policy.hot_rows' run small.json --set=policy.hot_row=5
+expect 1 'KEY=VALUE' run small.json --set=nonsense
+expect 1 'seed' run small.json --seed=minus
+expect 1 'nowhere.json' run nowhere.json
+expect 1 'is a folder' run "$work"
+expect 1 'nowhere.jsonl' run "$scenarios/mooncake-sample.json" --set=workload.file=nowhere.jsonl
+printf '{"timestamp": 9, "input_length": 10, "output_length": 1, "hash_ids": [1]}\n{"timestamp": 8, "input_length": 10, "output_length": 1, "hash_ids": [1]}\n' >back.jsonl
+expect 1 'back.jsonl:2: timestamp goes backwards, from 9 to 8 ms' run "$scenarios/mooncake-sample.json" --set=workload.file=back.jsonl
+head -c 1000 "$scenarios/workloads/mooncake-sample.jsonl" >cut.jsonl
+expect 1 'cut.jsonl:' run "$scenarios/mooncake-sample.json" --set=workload.file=cut.jsonl
+head -c 1000 "$scenarios/workloads/agent-sample.csv" >cut.csv
+expect 1 'cut.csv:' run "$scenarios/agent-sample.json" --set=workload.file=cut.csv
+expect 1 'missing.trace' run small.json --set=selection.source=trace --set=selection.file=missing.trace
+"$program" trace gen --out=good.trace --model=deepseek-v4.1-flash --context=3000 --sessions=2 --steps=15 >out 2>err
+expect 0 'requests_completed	9' run small.json --format=tsv --set=selection.source=trace --set=selection.file=good.trace
+head -c 20000 good.trace >cut.trace
+expect 1 'cut.trace' run small.json --set=selection.source=trace --set=selection.file=cut.trace
+"$program" trace gen --out=other.trace --k=64 --context=3000 --sessions=1 --steps=5 >out 2>err
+expect 1 'other.trace' run small.json --set=selection.source=trace --set=selection.file=other.trace
+expect 1 'cannot hold one session' run small.json --set=node.kv_pool_bytes=3000000
+expect 1 'node.kv_pool_bytes' run "$scenarios/mooncake-sample.json" --set=node.kv_pool_bytes=20000000
+expect 1 'policy.tail_tokens: is 64, but must be more than policy.page_tokens, 64 (nearest: 128)' run small.json --set=policy.tail_tokens=64
+
+# ---- run: the store ----
+expect 0 'small' run small.json --store=runs.db
+grep -q 'stored as run 1 in runs.db' err
+result $? 'the number in the store is said'
+expect 0 'complete' results list --store=runs.db --format=tsv
+expect 1 'no/such/folder' run small.json --store=no/such/folder/runs.db
+echo 'no database' >text.db
+expect 1 'text.db' run small.json --store=text.db
+expect 1 "$work" run small.json --store="$work"
+if [ -w /dev/full ]; then
+  "$program" run small.json >/dev/full 2>err
+  [ $? = 1 ] && grep -q 'standard output could not be written' err
+  result $? 'a full standard output is an error'
+fi
+# A disk with room for the first rows only: one line, and the run does not read complete.
+"$program" results list --store=runs.db >out 2>err
+(
+  ulimit -f 60
+  "$program" run small.json --store=small.db --set=workload.requests=3000 --set=workload.output_tokens=2 --set=selection.source=none >out 2>err
+)
+[ $? = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'small.db' err
+result $? 'a store that may not grow is an error of one line'
+"$program" results list --store=small.db --format=tsv >out 2>err
+! grep -q '	complete' out
+result $? 'and its run does not read complete'
+
+# ---- run: signals ----
+endless() { # STORE: begins a run that would take forever; returns when it is in the store
+  "$program" run small.json --store="$1" --set=workload.requests=1000000000 >signal.out 2>signal.err &
+  running=$!
+  tries=0
+  while ! "$program" results list --store="$1" --format=tsv 2>/dev/null | grep -q 'running'; do
+    tries=$((tries + 1))
+    [ $tries -gt 200 ] && break
+    sleep 0.05
+  done
+  sleep 0.1
+}
+for signal in INT TERM; do
+  endless $signal.db
+  kill -$signal $running
+  wait $running
+  code=$?
+  running=
+  cp signal.out out
+  cp signal.err err
+  [ $code = 130 ] && grep -q 'ended early' err && grep -q 'completed' out
+  result $? "SIG$signal ends cleanly: exit 130, the summary so far"
+  expect 0 'interrupted' results list --store=$signal.db --format=tsv
+done
+endless killed.db
+kill -9 $running
+wait $running 2>/dev/null
+running=
+expect 0 'incomplete' results list --store=killed.db --format=tsv
+expect 0 'small' run small.json --store=killed.db
+expect 0 'complete' results show --store=killed.db latest
+
+# ---- reproduce, on a scenario as small ----
+mkdir published
+cp "$scenarios/published.csv" published/
+"$program" scenario json small.json --set=workload.requests=384 --set=workload.concurrency=256 --set=workload.input_tokens=200 --set=workload.cached_tokens=100 \
+  --set=workload.output_tokens=3 --set=policy.hot_rows=64 --set=selection.source=none >published/small.json 2>err
+result $? 'a small published scenario'
+# verdict CODE TEXT ARGUMENTS...: such a scenario is far off the published rows: exit 1, the rows all the same.
+verdict() {
+  text=$1
+  shift
+  "$program" reproduce --scenario=published/small.json "$@" >out 2>err
+  [ $? = 1 ] && grep -qF -- "$text" out && [ ! -s err ]
+  result $? "reproduce $*"
+}
+verdict 'FAILED: the worst row of the verdict'
+rows=0
+for row in P01 P02 P03 P04 P05 P06 P07 P08 P09 P10 P15 P16 P17; do
+  grep -q "^$row .*\(calibration\|predicted\)" out && rows=$((rows + 1))
+done
+[ $rows = 13 ] && grep -q 'Negative controls' out && grep -q 'fixed mode' out
+result $? 'every published row and the controls are printed'
+verdict '"worst_percent"' --format=json --no-controls --threads=2
+if command -v python3 >/dev/null 2>&1; then
+  python3 -m json.tool <out >parsed 2>>err
+  result $? 'the JSON parses'
+fi
+verdict 'P03	resident' --format=tsv --no-controls
+[ "$(grep -c '^P' out)" = 13 ]
+result $? 'thirteen rows of TSV'
+verdict 'left out' --leave-out=P07 --no-controls
+verdict 'Fitted numbers' --refit --no-controls --store=fit.db
+expect 0 'complete' results list --store=fit.db --format=tsv
+expect 0 'usage: kvloan reproduce' reproduce --help
+expect 2 'did you mean table?' reproduce --format=tabel
+expect 2 'not a number from 1 to 256' reproduce --threads=many
+expect 2 "takes no argument 'x'" reproduce x
+expect 2 'kvloan reproduce --help lists the options' reproduce --refti
+expect 1 'P01, P02, P05, P07, P08, P16, P17' reproduce --leave-out=P03 --scenario=published/small.json
+expect 1 'P01, P02, P05, P07, P08, P16, P17' reproduce --leave-out=P99 --scenario=published/small.json
+expect 1 'nowhere.json' reproduce --scenario=nowhere.json
+expect 1 'published.csv' reproduce --scenario=small.json
+sed 's/^P06,/P66,/' "$scenarios/published.csv" >published/published.csv
+expect 1 'row P06 is missing' reproduce --scenario=published/small.json
+sed '3s/,82,/,many,/' "$scenarios/published.csv" >published/published.csv
+expect 1 'published.csv:3' reproduce --scenario=published/small.json
+"$program" reproduce >reproduce.out 2>reproduce.err &
+running=$!
+sleep 0.5
+kill -INT $running
+wait $running
+code=$?
+running=
+cp reproduce.out out
+cp reproduce.err err
+[ $code = 130 ] && [ "$(wc -l <err)" = 1 ]
+result $? 'SIGINT ends reproduce: exit 130 and a line'
+
+echo "1..$n"
+exit $failed
