@@ -54,6 +54,9 @@ static uint32_t frames_spoken_for(const struct engine *e, uint32_t gpu, bool for
 
 static int add_serial(struct engine *e, struct decode_gpu *g, const struct kvl_move *moves, uint32_t count)
 {
+  if (count == 0) {
+    return 0;
+  }
   if (g->serial_count + count > g->serial_capacity) {
     uint32_t capacity = 2 * (g->serial_count + count);
     struct kvl_move *grown = realloc(g->serial, capacity * sizeof *grown);
