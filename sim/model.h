@@ -145,6 +145,7 @@ struct kvl_scenario {
   struct {
     enum kvl_selection_kind kind;
     char preset[16];
+    uint32_t library_sessions;        /* preset, requests of one size: generated once and shared; 0: each request generates its own */
     char path[KVL_PATH_CAP];
   } selection;
 

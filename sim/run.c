@@ -47,6 +47,20 @@ static int check_longest(const struct kvl_scenario *s, uint32_t tokens_max, uint
   return 0;
 }
 
+/* Generated selections; requests of one size share a library of them when the scenario says so. */
+static int open_preset(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
+{
+  int rc = kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
+  if (rc != 0 || s->selection.library_sessions == 0 || s->workload.kind == KVL_WORK_FILE) {
+    return rc;
+  }
+  struct kvl_selection_source *generator = *source;
+  uint64_t sessions = s->workload.requests < s->selection.library_sessions ? s->workload.requests : s->selection.library_sessions;
+  rc = kvl_source_open_library(source, generator, s->model.selection.points, (uint32_t)sessions, s->workload.input_tokens, s->workload.output_tokens, err);
+  kvl_source_close(generator);
+  return rc;
+}
+
 static int open_selections(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
   *source = NULL;
@@ -57,7 +71,7 @@ static int open_selections(const struct kvl_scenario *s, struct kvl_selection_so
   case KVL_SELECT_NONE:
     return 0;
   case KVL_SELECT_PRESET:
-    return kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
+    return open_preset(s, source, err);
   case KVL_SELECT_TRACE:
     return kvl_source_open_trace(source, s->selection.path, &s->model.selection, s->seed, err);
   }

@@ -160,6 +160,8 @@ const struct kvl_key kvl_keys[] = {
   {"selection.source", KVL_KEY_CHOICE, "", 1, AT(selection.kind), 0, 0, "none", selection_sources,
    "which rows the indexer picks: not simulated, generated from a preset, or a recorded trace"},
   {"selection.preset", KVL_KEY_WORD, "", 1, AT(selection.preset), 0, 0, "hot-a", presets, "preset of generated selections"},
+  {"selection.library_sessions", KVL_KEY_COUNT, "sessions", 1, AT(selection.library_sessions), 0, 1u << 16, "0", NULL,
+   "preset and requests of one size: so many sessions are generated once and shared by the requests in turn; 0: every request has selections of its own"},
   {"selection.file", KVL_KEY_TEXT, "", 1, AT(selection.path), 0, 0, "", NULL, "trace file; relative as workload.file is"},
 
   {"limits.simulated_s_max", KVL_KEY_AMOUNT, "s", G, AT(limits.simulated_ns_max), 0, 1ull << 62, "0", NULL,
