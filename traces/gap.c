@@ -7,7 +7,7 @@
 #include "backend/base/rng.h"
 
 /* A scheduled row is one word: row << ROW_SHIFT | static class << STATE_BITS | state. */
-enum { STATE_BITS = 3, ROW_SHIFT = 9, CHUNK = 16, NEAR = 128, BLOCK = 64, FAR = 64, FRESH = 48, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
+enum { STATE_BITS = 3, ROW_SHIFT = 9, CHUNK = 32, NEAR = 128, BLOCK = 64, FAR = 64, FRESH = 48, OVERLAP = 1 << 30, FILTER_WORDS = 64 };
 
 /* A calendar bucket: a stack of chunks, newest entry on top, so that short gaps come first and those that find no lane are the longest. Word 0 of a chunk
  * links. */
@@ -72,13 +72,13 @@ static void bit_clear(uint64_t *bits, uint32_t i)
   bits[i >> 6] &= ~((uint64_t)1 << (i & 63));
 }
 
-/* Points share segments: neighbours 7 of 8, the farthest 4 of 8 (arXiv 2603.12201: adjacent layers 70 to 100 %, far ones 40 to 60 %). */
+/* Points share segments: neighbours 3 of 4, the farthest 2 of 4 (arXiv 2603.12201: adjacent layers 70 to 100 %, far ones 40 to 60 %). */
 static uint32_t point_shift(const struct kvl_gap *g, uint32_t point)
 {
   return g->points <= KVL_GAP_SHARES + 1 ? point : point * (KVL_GAP_SHARES + 1) / g->points;
 }
 
-static uint32_t segment_k(const struct kvl_gap *g, uint32_t i) /* any 8 in a row add up to k */
+static uint32_t segment_k(const struct kvl_gap *g, uint32_t i) /* any KVL_GAP_WINDOW in a row add up to k */
 {
   uint32_t m = i % KVL_GAP_WINDOW;
   return (m + 1) * g->k / KVL_GAP_WINDOW - m * g->k / KVL_GAP_WINDOW;
@@ -147,14 +147,15 @@ struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32
   g->bursting = take(g, words, sizeof *g->bursting);
   g->mark_rows = 4 * g->lanes;
   g->mark = take(g, (size_t)g->mark_rows / 64 + 1, sizeof *g->mark);
-  g->chunk = aligned_alloc(64, g->chunk_count * sizeof *g->chunk); /* a chunk is a cache line */
+  g->chunk = aligned_alloc(64, g->chunk_count * sizeof *g->chunk); /* a chunk is two cache lines */
   g->bytes += g->chunk_count * sizeof *g->chunk;
   g->out = take(g, (size_t)g->lanes * g->queries_max, sizeof *g->out);
   g->released_max = 2 * g->lanes;
   g->released = take(g, g->released_max, sizeof *g->released);
   g->later = take(g, g->drawn_max, sizeof *g->later);
   g->later_bin = take(g, g->drawn_max, sizeof *g->later_bin);
-  if (!ok || g->later == NULL || g->later_bin == NULL || g->released == NULL || g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL) {
+  if (!ok || g->later == NULL || g->later_bin == NULL || g->released == NULL ||
+      g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL) {
     kvl_gap_destroy(g);
     return NULL;
   }
@@ -235,6 +236,12 @@ static void push(struct kvl_gap *g, struct bucket *b, uint32_t entry)
     b->fill = 0;
   }
   g->chunk[b->head][++b->fill] = entry;
+}
+
+static inline void fetch_chunk(const struct kvl_gap *g, uint32_t chunk)
+{
+  __builtin_prefetch(&g->chunk[chunk][0]);
+  __builtin_prefetch(&g->chunk[chunk][CHUNK / 2]);
 }
 
 static void drop_empty(struct kvl_gap *g, struct bucket *b)
@@ -371,7 +378,7 @@ static void settle(struct kvl_gap *g, struct segment *s, uint32_t row, uint32_t 
 static void settle_near(struct kvl_gap *g, uint32_t row)
 {
   struct segment *s = &g->segment[0];
-  if (g->segments > 1) { /* a window of 8 segments has the rows of one selection, so all of them have segments / 8 as many */
+  if (g->segments > 1) { /* a window has the rows of one selection, so all segments have segments / KVL_GAP_WINDOW as many */
     s = &g->segment[kvl_rng_below(&s->rng, g->segments)];
   }
   uint32_t fixed = draw_static(g, s);
@@ -564,7 +571,15 @@ static uint32_t draw_fresh(struct kvl_gap *g, struct segment *s)
   starts >>= 32;
   uint64_t count = starts + s->k / 20 + 1;
   s->fresh_count = (uint32_t)(count < FRESH ? count : FRESH);
-  __builtin_prefetch(g->chunk[s->near[g->step % NEAR].head]);
+  fetch_chunk(g, s->near[g->step % NEAR].head);
+  for (uint32_t i = 0; i < NEAR; i += 8) { /* a stream is cold when its turn comes: many others were stepped in between */
+    __builtin_prefetch(&s->near[i]);
+  }
+  for (uint32_t i = 0; i < 64; i += 16) {
+    __builtin_prefetch(&s->burst[i]);
+    __builtin_prefetch(&s->burst_end[i]);
+    __builtin_prefetch(&s->next[s->next_count - (i < s->next_count ? i : s->next_count)]);
+  }
   for (uint32_t i = 0; i < s->fresh_count; i++) {
     s->fresh[i] = kvl_rng_below(&s->rng, g->rows);
     __builtin_prefetch(&g->used[s->fresh[i] >> 6]);
@@ -648,7 +663,7 @@ static void select_bucket(struct kvl_gap *g, struct segment *s, struct bucket *b
 {
   while (b->head != 0 && has_room(s)) {
     const uint32_t *chunk = g->chunk[b->head];
-    __builtin_prefetch(g->chunk[chunk[0]]);
+    fetch_chunk(g, chunk[0]);
     b->fill = select_entries(g, s, chunk + 1, b->fill);
     drop_empty(g, b);
   }
@@ -666,8 +681,14 @@ static void select_due(struct kvl_gap *g, struct segment *s)
   for (uint32_t i = 0; i < s->burst_count && s->lanes_filled < s->k; i++) {
     out[s->lanes_filled++] = (int32_t)(s->burst[i] & ~(uint32_t)OVERLAP);
   }
-  uint32_t left = select_entries(g, s, s->next, s->next_count);
   struct bucket *today = &s->near[g->step % NEAR];
+  uint32_t left = s->next_count, ahead = today->head;
+  while (left > 0 && has_room(s)) { /* in parts, fetching a chunk of today's bucket between two of them */
+    uint32_t part = left < CHUNK ? left : CHUNK;
+    fetch_chunk(g, ahead);
+    left = left - part + select_entries(g, s, s->next + left - part, part);
+    ahead = ahead != 0 ? g->chunk[ahead][0] : 0;
+  }
   while (left > 0) { /* bursts took the room */
     push(g, today, s->next[--left]);
   }

@@ -14,7 +14,14 @@
 
 #include "traces/gap_table.h"
 
-enum { KVL_GAP_SINKS = 4, KVL_GAP_ROWS_MAX = 1 << 23, KVL_GAP_BURST_MAX = 96, KVL_GAP_WINDOW = 8, KVL_GAP_SHARES = 4, KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES };
+enum {
+  KVL_GAP_SINKS = 4,
+  KVL_GAP_ROWS_MAX = 1 << 23,
+  KVL_GAP_BURST_MAX = 96,   /* steps; longer ones are one in millions */
+  KVL_GAP_WINDOW = 4,       /* segments of a selection, where a cache has several */
+  KVL_GAP_SHARES = 2,       /* how far the last selection's window lies from the first's */
+  KVL_GAP_SEGMENTS_MAX = KVL_GAP_WINDOW + KVL_GAP_SHARES
+};
 
 /* Walker's alias method: a column, then one of its two bins. KVL_GAP_BINS: never. */
 enum { KVL_GAP_ALIAS = 32, KVL_GAP_ALIAS_BITS = 13 };
@@ -23,7 +30,8 @@ enum { KVL_GAP_ALIAS = 32, KVL_GAP_ALIAS_BITS = 13 };
  * proportion to its distance from the other; the tables were learned that way. */
 struct kvl_gap_law {
   const struct kvl_gap_table *table;
-  /* Bin of the next gap, by class, state and column: the first bin's part of the column in 2^13ths << 16 | first << 8 | second. Static classes that are out of reach never return. */
+  /* Bin of the next gap, by class, state and column: the first bin's part of the column in 2^13ths << 16 | first << 8 | second. Static classes that are out
+   * of reach never return. */
   uint32_t alias[KVL_GAP_STATIC][KVL_GAP_STATES][KVL_GAP_ALIAS];
   uint16_t after[KVL_GAP_STATES][KVL_GAP_ALIAS];                       /* the automaton: odds of a step up in 128ths << 8 | state, by state and bin */
   uint32_t bin_first[KVL_GAP_BINS + 1], bin_count[KVL_GAP_BINS + 1];   /* the last: beyond KVL_GAP_MAX */
@@ -58,8 +66,9 @@ uint64_t kvl_gap_forgotten(const struct kvl_gap *gap); /* rows dropped since the
 
 void kvl_gap_start(struct kvl_gap *gap, uint64_t seed, uint64_t stream);
 
-/* A step over `rows` rows (never fewer than in the step before, clamped to rows_max) for `queries` queries. Query 0 has the step's selection; query q > 0 has it with one
- * row in 32 replaced by one that is due soon, other lanes for each q: neighbours share about 94 %. */
+/* A step over `rows` rows (never fewer than in the step before, clamped to rows_max) for `queries` queries. Query 0 has the step's selection; query q > 0 has
+ * it with one row in 32 replaced by one that is due soon, other lanes for each q: neighbours share about 97 %. The queries of a step are one step of the process,
+ * however many tokens they commit. */
 void kvl_gap_step(struct kvl_gap *gap, uint32_t rows, uint32_t queries);
 
 /* The rows of a point (0 .. points - 1), distinct; k of them, or all when the history is shorter. Valid until the next step. */
