@@ -43,7 +43,6 @@ template <int NT> struct victim_memory {
 
 struct rank_memory {
   uint32_t prefix[WORDS];       // winning lanes before a word
-  uint32_t victim[OWN];
 };
 
 template <int NT> struct block_memory {
@@ -53,11 +52,13 @@ template <int NT> struct block_memory {
   };
   kvl_resolve_entry entry;
   uint32_t lists[6][OWN];
+  uint32_t slot[OWN];           // victims, when there are no more
   uint32_t first[WORDS];        // bit per lane of the request: it won its row
   uint32_t scan[NT / 32 + 1];
   uint32_t misses_of[CLUSTER_MAX];
   uint32_t tier[KVL_TIERS + 2]; // counters, violations, nothing to count
   uint32_t misses, own, doubles, old, stamps;
+  uint32_t found;               // victims found
 };
 
 // The misses of a block, in three lists without order: lanes that missed; of those, the first of its row in the request (own: this block fetches
@@ -156,11 +157,28 @@ template <int NT> __device__ uint32_t block_min(uint32_t value, uint32_t *scan)
   return value;
 }
 
+// Where victims go: to shared memory of every block of the cluster, or to global memory when there are more than fit.
+struct victim_sink {
+  uint32_t *shared, *global;
+  uint32_t blocks;
+  bool here;
+  __device__ void put(uint32_t at, uint32_t slot) const
+  {
+    if (here) {
+      for (uint32_t c = 0; c < blocks; c++) {
+        store_in_block(shared + at, c, slot);
+      }
+    } else {
+      global[at] = slot;
+    }
+  }
+};
+
 // The `need` slots (fewer when there are not as many) with the smallest (stamp, slot) among those neither used in transaction `seq` nor pinned, in that
 // order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in registers at a time. Any stamps, any size.
 template <int NT>
 __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
-                                          uint32_t *out)
+                                          victim_sink out)
 {
   constexpr int EACH = KEYS / NT;
   victim_memory<NT> &v = s.victim;
@@ -273,7 +291,7 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
                 at[i] = before + __popc(peers & ((1u << lane) - 1));
                 if (pass == 1) {
                   if (placed + at[i] < need) {
-                    out[placed + at[i]] = from + (t * EACH + i) * 32;
+                    out.put(placed + at[i], from + (t * EACH + i) * 32);
                   }
                 }
               }
@@ -310,7 +328,7 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
           if (d[i] < DENSE) {
             uint32_t victim = placed + v.count[warp][d[i]] + at[i];
             if (victim < need) {
-              out[victim] = from + i * 32;
+              out.put(victim, from + i * 32);
             }
           }
         }
@@ -336,11 +354,31 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
   return placed;
 }
 
+// A hot cache of at most KEYS rows has its stamps in registers, loaded early; all warps share a small one. Slots that may not be a victim read `seq`.
+template <int NT> struct stamps_held {
+  static constexpr int EACH = KEYS / NT;
+  uint32_t stamp[EACH], pins[EACH];
+  int turns;
+  uint32_t from;
+  __device__ void load(const uint32_t *stamps, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq)
+  {
+    turns = hot_rows > KEYS ? 0 : (int)((hot_rows + NT - 1) / NT);
+    from = (threadIdx.x >> 5) * (uint32_t)turns * 32 + (threadIdx.x & 31);
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      uint32_t slot = from + i * 32;
+      bool real = i < turns && slot < hot_rows;
+      stamp[i] = real ? __ldcg(stamps + slot) : seq;
+      pins[i] = real ? __ldcg(pinned + slot / 32) : 0;
+    }
+  }
+};
+
 // The same for a hot cache of at most KEYS rows in which every slot was used in the last BINS - 2 transactions or never: what happens all the time,
 // in half the steps. Bins ascend from the oldest: 0 is "never used".
 template <int NT>
-__device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
-                                 uint32_t *out)
+__device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &held, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows,
+                                 uint32_t seq, uint32_t need, const victim_sink &out)
 {
   constexpr int EACH = KEYS / NT;
   constexpr int BINS_EACH = BINS / NT > 0 ? BINS / NT : 1;
@@ -351,15 +389,9 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
   }
   const uint32_t lane = threadIdx.x & 31;
   const uint32_t warp = threadIdx.x >> 5;
-  const uint32_t from = warp * (EACH * 32) + lane;
+  const int turns = held.turns;
+  const uint32_t from = held.from;
   uint32_t bin[EACH];
-  uint32_t pins[EACH];
-#pragma unroll
-  for (int i = 0; i < EACH; i++) {
-    uint32_t slot = from + i * 32;
-    bin[i] = slot < hot_rows ? __ldcg(stamp + slot) : seq;
-    pins[i] = slot < hot_rows ? __ldcg(pinned + slot / 32) : 0;
-  }
 #pragma unroll
   for (int i = 0; i < BINS_EACH; i++) {
     v.hist[threadIdx.x * BINS_EACH + i] = 0;
@@ -376,9 +408,13 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
   bool old = false;
 #pragma unroll
   for (int i = 0; i < EACH; i++) {
-    uint32_t age = seq - bin[i]; // 0: used now
-    bool never = bin[i] == 0;
-    bool spared = age == 0 || ((pins[i] >> lane) & 1u);
+    if (i >= turns) {
+      bin[i] = NEVER;
+      continue;
+    }
+    uint32_t age = seq - held.stamp[i]; // 0: used now
+    bool never = held.stamp[i] == 0;
+    bool spared = age == 0 || ((held.pins[i] >> lane) & 1u);
     old |= !spared && !never && age > BINS - 1;
     bin[i] = spared ? NEVER : never ? 0 : BINS - age;
     if (!spared && bin[i] < BINS) {
@@ -436,16 +472,15 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
       d[i] = NEVER;
-      if (bin[i] < BINS) {
+      if (i < turns && bin[i] < BINS) {
         uint32_t number = v.dense[bin[i]];
         d[i] = number != UINT16_MAX ? number - low : NEVER;
       }
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-      uint32_t candidates = __ballot_sync(~0u, d[i] < DENSE);
       at[i] = 0;
-      if (candidates != 0) { // the same for the whole warp
+      if (i < turns && __any_sync(~0u, d[i] < DENSE)) { // the same for the whole warp
         uint32_t peers = __match_any_sync(~0u, d[i]);
         uint32_t before = __popc(peers & ((1u << lane) - 1));
         if (d[i] < DENSE) {
@@ -460,20 +495,25 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
     }
     __syncthreads();
     if (threadIdx.x < DENSE && low + threadIdx.x < stamps) {
-      uint32_t begin = v.start[threadIdx.x];
+      uint32_t n[NT / 32];
+#pragma unroll
       for (int w = 0; w < NT / 32; w++) {
-        uint32_t n = v.count[w][threadIdx.x];
+        n[w] = v.count[w][threadIdx.x];
+      }
+      uint32_t begin = v.start[threadIdx.x];
+#pragma unroll
+      for (int w = 0; w < NT / 32; w++) {
         v.count[w][threadIdx.x] = begin;
-        begin += n;
+        begin += n[w];
       }
     }
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-      if (d[i] < DENSE) {
+      if (i < turns && d[i] < DENSE) {
         uint32_t victim = v.count[warp][d[i]] + at[i];
         if (victim < need) {
-          out[victim] = from + i * 32;
+          out.put(victim, from + i * 32);
         }
       }
     }
@@ -484,7 +524,8 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const uint32_t *stamp, con
 
 // Loads go out in two waves: entry, queries and rows; then head, dense map and page map, before it is known whether the row may be seen.
 template <int NT>
-__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t lanes, kvl_cache_head &head)
+__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t worker, uint32_t workers,
+                            uint32_t lanes, kvl_cache_head &head)
 {
   const kvl_resolve_entry &e = s.entry;
   const uint32_t lane_id = threadIdx.x & 31;
@@ -495,20 +536,23 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const k
   kvl_addr *addresses = b.addresses + (size_t)blockIdx.y * lanes;
   uint64_t tally = 0; // a byte a tier: a thread has at most 32768 / 256 lanes
   bool first_turn = true;
+  auto lane_of = [&](uint32_t slot) { return (slot / GROUP * workers + worker) * GROUP + slot % GROUP; };
+  auto row_of = [&](uint32_t slot) { return slot < slots && lane_of(slot) < lanes ? (uint32_t)rows[lane_of(slot)] : UINT32_MAX; };
+  uint32_t next_row = row_of(threadIdx.x);
 #pragma unroll 1
   for (uint32_t slot = threadIdx.x; slot - lane_id < slots || first_turn; slot += NT) {
-    uint32_t lane = (slot / GROUP * gridDim.x + blockIdx.x) * GROUP + slot % GROUP;
+    uint32_t lane = lane_of(slot);
     bool real = slot < slots && lane < lanes;
-    uint32_t row = UINT32_MAX;
+    uint32_t row = next_row;
     uint32_t q = 0;
     int32_t boundary = 0;
     if (real) {
       q = b.queries_max > 1 ? lane / b.k : 0;
       kvl_batch_query query = queries[q];
-      row = (uint32_t)rows[lane];
       boundary = query.boundary;
       row = lane - q * b.k < query.n ? row : UINT32_MAX;
     }
+    next_row = row_of(slot + NT);
     if (first_turn) { // the entry, loaded by the first warps, is needed from here on
       first_turn = false;
       __syncthreads();
@@ -585,8 +629,9 @@ template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tall
   }
 }
 
-template <int NT, typename V>
-__global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_constant__ kvl_resolve_batch b)
+// V: the widest vector that divides a row. THREADS: of a multiprocessor; 65,536 / THREADS registers each.
+template <int NT, int THREADS, typename V>
+__global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_constant__ kvl_resolve_batch b)
 {
   __shared__ block_memory<NT> s;
   constexpr int AHEAD = 6; // vectors a thread has in flight from the host
@@ -595,7 +640,10 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   const uint32_t words = (lanes + 31) / 32;
   const uint32_t blocks = gridDim.x;
   const uint32_t block = blockIdx.x;
-  const uint32_t slots = ((lanes + GROUP - 1) / GROUP + blocks - 1) / blocks * GROUP; // lanes of a block, some of them past the last
+  const uint32_t workers = blocks < 8 ? blocks : blocks - 1; // of a large cluster, block 0 picks victims and does nothing else
+  const uint32_t worker = blocks < 8 ? block : block - 1;
+  const uint32_t share = ((lanes + GROUP - 1) / GROUP + workers - 1) / workers * GROUP; // lanes of a block, some of them past the last
+  const uint32_t slots = worker < workers ? share : 0;
   const uint32_t hot_rows = b.geometry.hot_rows;
   const uint32_t victims_max = min(lanes, hot_rows);
   const cluster_barrier barrier = {blocks};
@@ -618,17 +666,16 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   }
   barrier.arrive(); // every block of the cluster has started: below they write into each other's memory
 
-  uint32_t *victim_count = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
-  uint32_t *victims = victim_count + 1;
+  uint32_t *victims = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
   miss_lists miss;
   if (slots <= OWN) {
     miss = {s.lists[0], s.lists[1], s.lists[2], s.lists[3], s.lists[4], s.lists[5]};
   } else {
-    uint32_t *list = victims + victims_max + block * 6 * slots;
+    uint32_t *list = victims + victims_max + worker * 6 * slots;
     miss = {list, list + slots, list + 2 * slots, list + 3 * slots, list + 4 * slots, list + 5 * slots};
   }
   kvl_cache_head head;
-  uint64_t tally = look_up<NT>(s, miss, b, slots, lanes, head);
+  uint64_t tally = look_up<NT>(s, miss, b, slots, worker, workers, lanes, head);
   if (e.request == KVL_NONE) {
     for (uint32_t lane = block * NT + threadIdx.x; lane < lanes; lane += blocks * NT) {
       addresses[lane] = KVL_NONE;
@@ -665,6 +712,11 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     return;
   }
 
+  stamps_held<NT> held;
+  if (block == 0) {
+    held.load(e.stamp, e.pinned, hot_rows, seq);
+  }
+
   // Dedup: who won its row. Every block of the cluster learns every winner.
   for (uint32_t i = threadIdx.x; i < misses; i += NT) {
     uint32_t lane = miss.lane[i];
@@ -684,47 +736,60 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     }
   }
   __syncthreads();
-  if (block == 0) {
-    uint32_t found = pick_victims<NT>(s, e.stamp, e.pinned, hot_rows, seq, min(missed, victims_max), victims);
-    if (threadIdx.x == 0) {
-      *victim_count = found;
-    }
-  }
-  __syncthreads();
-  barrier.arrive();
-
-  // Host reads of this block's own misses, as many as registers hold, before their places are known.
+  // Host reads of this block's own misses before their places are known, as many as registers hold. When they are few they start before block 0 picks
+  // victims. Many would make it wait: with the host link busy, every access of the multiprocessor to memory waits behind it (measured; through the bulk
+  // copy engine as well, which moreover fetches rows of this size at half the rate).
   const uint32_t own = s.own;
   const uint32_t per_row = b.row_bytes / (uint32_t)sizeof(V);
   const uint32_t units = own * per_row;
+  const bool few = units <= NT;
   const uint32_t row_step = NT / per_row;
   const uint32_t unit_step = NT % per_row;
   V ahead[AHEAD];
   uint32_t r = threadIdx.x / per_row;
   uint32_t u = threadIdx.x % per_row;
-#pragma unroll
-  for (int i = 0; i < AHEAD; i++) {
-    if (threadIdx.x + i * NT < units) {
-      ahead[i] = __ldg((const V *)(e.host_rows + (size_t)miss.own_row[r] * b.row_bytes) + u);
+  uint32_t unit = threadIdx.x;
+  auto step = [&](uint32_t &row, uint32_t &column) { // NT vectors on
+    row += row_step;
+    column += unit_step;
+    if (column >= per_row) {
+      column -= per_row;
+      row++;
     }
-    r += row_step;
-    u += unit_step;
-    if (u >= per_row) {
-      u -= per_row;
-      r++;
+  };
+  auto from_host = [&](uint32_t row, uint32_t column) {
+    return __ldg((const V *)(e.host_rows + (size_t)miss.own_row[row] * b.row_bytes) + column);
+  };
+  auto to_arena = [&](uint32_t row, uint32_t column) -> V & {
+    return ((V *)(b.arena + (size_t)miss.own_lane[row] * b.row_bytes))[column];
+  };
+  if (few && unit < units) {
+    ahead[0] = from_host(r, u);
+  }
+  const bool victims_here = missed <= OWN;
+  if (block == 0) {
+    const victim_sink sink = {s.slot, victims, blocks, victims_here};
+    uint32_t found = pick_victims<NT>(s, held, e.stamp, e.pinned, hot_rows, seq, min(missed, victims_max), sink);
+    if (threadIdx.x < blocks) {
+      store_in_block(&s.found, threadIdx.x, found);
+    }
+  }
+  __syncthreads();
+  barrier.arrive();
+  if (!few) {
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+      if (unit + i * NT < units) {
+        ahead[i] = from_host(r, u);
+      }
+      step(r, u);
     }
   }
   barrier.wait();
 
   // Ranks.
   rank_memory &k = s.rank;
-  const bool victims_here = missed <= OWN;
-  if (victims_here) {
-    for (uint32_t i = threadIdx.x; i < min(missed, victims_max); i += NT) {
-      k.victim[i] = __ldcg(victims + i);
-    }
-  }
-  const uint32_t found = __ldcg(victim_count);
+  const uint32_t found = s.found;
   uint32_t distinct = 0;
 #pragma unroll 1
   for (uint32_t base = 0; base < words; base += NT) {
@@ -743,7 +808,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
     if (rank >= placed) {
       return e.bases.overflow + (kvl_addr)(rank - placed);
     }
-    return e.bases.hot + (kvl_addr)(victims_here ? k.victim[rank] : __ldcg(victims + rank));
+    return e.bases.hot + (kvl_addr)(victims_here ? s.slot[rank] : __ldcg(victims + rank));
   };
 
   // Where this block's rows go, and its addresses.
@@ -762,52 +827,35 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   }
   __syncthreads();
 
-  // Bytes.
+  // Bytes: those under way, then the rest.
   r = threadIdx.x / per_row;
   u = threadIdx.x % per_row;
-  uint32_t unit = threadIdx.x;
 #pragma unroll
   for (int i = 0; i < AHEAD; i++) {
     if (unit < units) {
-      ((V *)(b.arena + (size_t)miss.own_lane[r] * b.row_bytes))[u] = ahead[i];
+      to_arena(r, u) = ahead[i];
     }
     unit += NT;
-    r += row_step;
-    u += unit_step;
-    if (u >= per_row) {
-      u -= per_row;
-      r++;
-    }
+    step(r, u);
   }
   while (unit < units) {
     uint32_t r0 = r;
     uint32_t u0 = u;
-    uint32_t n = 0;
+    uint32_t first = unit;
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
       if (unit < units) {
-        ahead[i] = __ldg((const V *)(e.host_rows + (size_t)miss.own_row[r] * b.row_bytes) + u);
-        n = i + 1;
+        ahead[i] = from_host(r, u);
       }
       unit += NT;
-      r += row_step;
-      u += unit_step;
-      if (u >= per_row) {
-        u -= per_row;
-        r++;
-      }
+      step(r, u);
     }
 #pragma unroll
     for (int i = 0; i < AHEAD; i++) {
-      if (i < n) {
-        ((V *)(b.arena + (size_t)miss.own_lane[r0] * b.row_bytes))[u0] = ahead[i];
+      if (first + i * NT < units) {
+        to_arena(r0, u0) = ahead[i];
       }
-      r0 += row_step;
-      u0 += unit_step;
-      if (u0 >= per_row) {
-        u0 -= per_row;
-        r0++;
-      }
+      step(r0, u0);
     }
   }
 
@@ -834,7 +882,7 @@ __global__ void __launch_bounds__(NT, 1024 / NT) resolve_kernel(const __grid_con
   }
 }
 
-template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStream_t stream, uint32_t blocks)
+template <int NT, int THREADS, typename V> int launch(const kvl_resolve_batch *batch, cudaStream_t stream, uint32_t blocks)
 {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(blocks, batch->entries);
@@ -847,7 +895,7 @@ template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStr
   cluster.val.clusterDim.z = 1;
   config.attrs = &cluster;
   config.numAttrs = blocks > 1 ? 1 : 0;
-  return cudaLaunchKernelEx(&config, resolve_kernel<NT, V>, *batch) == cudaSuccess ? 0 : -EIO;
+  return cudaLaunchKernelEx(&config, resolve_kernel<NT, THREADS, V>, *batch) == cudaSuccess ? 0 : -EIO;
 }
 
 // What a launch depends on, of the current device; asked once a device.
@@ -855,7 +903,7 @@ struct device_facts {
   uint32_t multiprocessors, cluster; // largest cluster of these kernels; 1: none
 };
 
-template <int NT> device_facts facts()
+template <int NT, int THREADS> device_facts facts()
 {
   static device_facts known[64];
   int device = 0;
@@ -870,19 +918,18 @@ template <int NT> device_facts facts()
       return device_facts{1, 1};
     }
     device_facts f = {(uint32_t)multiprocessors, 1};
-    if (major >= 9) {
+    if (major >= 9) { // attributes are set here, at the first launch on a device, which must not be inside a capture
       int largest = 0;
       cudaLaunchConfig_t config = {};
       config.gridDim = dim3(CLUSTER_MAX);
       config.blockDim = dim3(NT);
-      if (cudaFuncSetAttribute(resolve_kernel<NT, uint4>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-          cudaFuncSetAttribute(resolve_kernel<NT, uint2>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-          cudaOccupancyMaxPotentialClusterSize(&largest, resolve_kernel<NT, uint4>, &config) == cudaSuccess && largest > 8) {
+      f.cluster = 8;
+      if (cudaFuncSetAttribute(resolve_kernel<NT, THREADS, uint4>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+          cudaFuncSetAttribute(resolve_kernel<NT, THREADS, uint2>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
+          cudaOccupancyMaxPotentialClusterSize(&largest, resolve_kernel<NT, THREADS, uint4>, &config) == cudaSuccess && largest > 8) {
         f.cluster = min((uint32_t)largest, CLUSTER_MAX);
-      } else {
-        cudaGetLastError();
-        f.cluster = 8;
       }
+      cudaGetLastError();
     }
     known[device] = f;
   }
@@ -890,7 +937,7 @@ template <int NT> device_facts facts()
 }
 
 // `cluster`: most blocks of a cluster; `load`: most blocks in all, in 1/4 of the multiprocessors.
-template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_t cluster, uint32_t load)
+template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *context, uint32_t cluster, uint32_t load)
 {
   size_t lanes = (size_t)batch->queries_max * batch->k;
   if (batch->entries == 0) {
@@ -900,25 +947,20 @@ template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_
       batch->geometry.evict != KVL_EVICT_LRU || batch->geometry.hot_rows >= (1u << 30) || batch->geometry.bank_rows >= (1u << 30)) {
     return -EINVAL;
   }
-  device_facts f = facts<NT>();
+  device_facts f = facts<NT, THREADS>();
   uint32_t blocks = 1;
   while (2 * blocks <= min(cluster, f.cluster) && 2 * blocks * batch->entries * 4 <= f.multiprocessors * load && blocks * 64 < lanes) {
     blocks *= 2;
   }
   cudaStream_t stream = (cudaStream_t)context;
-  bool wide = batch->row_bytes % 16 == 0 && ((uintptr_t)batch->arena & 15) == 0;
-  return wide ? launch<NT, uint4>(batch, stream, blocks) : launch<NT, uint2>(batch, stream, blocks);
+  return batch->row_bytes % 16 == 0 ? launch<NT, THREADS, uint4>(batch, stream, blocks) : launch<NT, THREADS, uint2>(batch, stream, blocks);
 }
 
-int run_512(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 16, 4); }
-int run_512_8(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 8, 4); }
-int run_512_wide(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 16, 8); }
-int run_1024(const kvl_resolve_batch *batch, void *context) { return run<1024>(batch, context, 16, 4); }
-int run_256(const kvl_resolve_batch *batch, void *context) { return run<256>(batch, context, 16, 8); }
-int run_block(const kvl_resolve_batch *batch, void *context) { return run<512>(batch, context, 1, 4); }
+int run_cluster(const kvl_resolve_batch *batch, void *context) { return run<512, 512>(batch, context, 16, 4); }
+int run_cluster_64(const kvl_resolve_batch *batch, void *context) { return run<512, 1024>(batch, context, 16, 4); }
+int run_block(const kvl_resolve_batch *batch, void *context) { return run<512, 1024>(batch, context, 1, 4); }
 
 } // namespace
 
 extern "C" const kvl_resolve_variant kvl_resolve_cuda_variants[] = {
-    {"512", run_512},   {"512-8", run_512_8}, {"512-wide", run_512_wide}, {"1024", run_1024},
-    {"256", run_256}, {"block", run_block}, {nullptr, nullptr}};
+    {"cluster", run_cluster}, {"cluster64", run_cluster_64}, {"block", run_block}, {nullptr, nullptr}};

@@ -7,8 +7,10 @@
  * V4.1 session's rows); a hit is one load and one stamp. All pointers below are device pointers for CUDA; the reference reads the same structs
  * from host memory, but works on struct kvl_cache (struct kvl_resolve_host).
  *
- * Limits: entries 1..65535; queries_max * k <= 32768 (8 queries of 4096); hot_rows, bank_rows < 2^30; row_bytes a multiple of 8; at most one entry
- * a request. Memory of one launch is the caller's: KVL_RESOLVE_WORK_WORDS a entry. No allocation, no synchronisation; capturable in a graph. */
+ * Limits: entries 1..65535; queries_max * k <= 32768 (8 queries of 4096); hot_rows, bank_rows < 2^30; row_bytes a multiple of 8 (of 16 is faster),
+ * arena and host rows aligned to 16; at most one entry a request. An overflow area has room for queries_max * k rows; a cache
+ * has fewer than 2^32 - 1 transactions. Memory of one launch is the caller's: KVL_RESOLVE_WORK_WORDS an entry. No allocation, no synchronisation;
+ * capturable in a graph (the first launch on a device, which asks it what it can do, must come before). */
 #ifndef KVL_KERNELS_RESOLVE_BATCH_H
 #define KVL_KERNELS_RESOLVE_BATCH_H
 
@@ -67,8 +69,8 @@ struct kvl_resolve_batch {
   uint32_t *work;                         /* [entries][KVL_RESOLVE_WORK_WORDS(queries_max * k, hot_rows)], contents irrelevant */
 };
 
-/* Number of victims, victims, six lists of misses. */
-#define KVL_RESOLVE_WORK_WORDS(lanes, hot_rows) (6 * ((size_t)(lanes) + 64) + 1 + (size_t)((lanes) < (hot_rows) ? (lanes) : (hot_rows)))
+/* Victims, six lists of misses. */
+#define KVL_RESOLVE_WORK_WORDS(lanes, hot_rows) (6 * ((size_t)(lanes) + 64) + (size_t)((lanes) < (hot_rows) ? (lanes) : (hot_rows)))
 
 /* Pools of a batch (semantics: section 5). Each pool ascends and names no row twice, as an indexer emits it. */
 struct kvl_announce_batch {
