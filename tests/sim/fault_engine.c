@@ -75,8 +75,9 @@ void __wrap_free(void *memory)
 
 char *__wrap_strdup(const char *text)
 {
-  char *copy = __wrap_malloc(strlen(text) + 1);
-  return copy == NULL ? NULL : strcpy(copy, text);
+  size_t bytes = strlen(text) + 1;
+  char *copy = __wrap_malloc(bytes);
+  return copy == NULL ? NULL : memcpy(copy, text, bytes);
 }
 
 static void arm(long n)

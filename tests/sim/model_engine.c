@@ -95,6 +95,44 @@ static bool play(uint64_t seed, const char *folder)
   return true;
 }
 
+/* I7: four requests join, nobody comes or goes for 300 tokens, then they end. The pool is short of their pages by all or by nothing. A page travels when the
+ * batch has settled and a few times more as the others grow or end, never to and fro (in some 300 steps). */
+static bool constant_load(uint64_t seed)
+{
+  static struct tiny t;
+  static struct tiny_result r;
+  for (uint32_t i = 0; i < 3 * 3 * 2 * 8 * 3; i++) {
+    current = seed;
+    note = t.note;
+    tiny_init(&t);
+    t.s.seed = seed;
+    t.s.policy.admission_copy = (enum kvl_admission_copy)(i % 3);
+    t.s.policy.give_order = (enum kvl_give_order)(i / 3 % 3);
+    t.s.policy.revoke_order = (enum kvl_revoke_order)(i / 9 % 2);
+    t.s.policy.horizon_ns = (uint64_t[]){0, 50000, 5000000}[i / 144];
+    t.s.workload.requests = t.s.workload.concurrency = 4;
+    t.s.workload.input_tokens = 200;
+    t.s.workload.output_tokens = 300;
+    t.verify = false;
+    uint32_t spare = i / 18 % 8 * 20;
+    tiny_pools(&t, 500, 4, spare, 5);
+    (void)snprintf(t.note, sizeof t.note, "constant load, case %u: %u frames to lend", i, spare);
+    struct kvl_err err = {""};
+    if (tiny_run(&t, &r, &err) != 0) {
+      return fail("the run failed", err.text);
+    }
+    uint64_t pages = 4 * 500 / t.s.policy.page_tokens;
+    if (r.report.lent_again_max > 6 || r.report.given > pages || r.engine.summary.pages_revoked > 2 * pages) {
+      char text[128];
+      (void)snprintf(text, sizeof text, "one page was brought %llu times; of %llu pages %llu were given back, %llu taken",
+                     (unsigned long long)r.report.lent_again_max, (unsigned long long)pages, (unsigned long long)r.report.given,
+                     (unsigned long long)r.engine.summary.pages_revoked);
+      return fail("pages go to and fro", text);
+    }
+  }
+  return true;
+}
+
 int main(int argc, char **argv)
 {
   uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -106,7 +144,7 @@ int main(int argc, char **argv)
   }
   printf("seed %llu, %u scenarios\n", (unsigned long long)seed, runs);
   (void)fflush(stdout);
-  uint32_t failed = 0;
+  uint32_t failed = !constant_load(seed);
   for (uint32_t i = 0; i < runs; i++) {
     failed += !play(seed + i, folder);
   }

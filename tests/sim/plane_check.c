@@ -14,6 +14,7 @@ struct seen_request {
   uint64_t session, life;      /* counts the requests that a slot has had */
   uint32_t input, max;
   uint32_t tokens, written;    /* committed; of these, complete on the host */
+  uint16_t *lent;              /* by page: how often */
 };
 
 enum frame_state { EMPTY, WRITING, FULL };
@@ -122,8 +123,13 @@ static int check_request_open(struct kvl_plane *plane, const struct kvl_plane_re
   c->report->opened_twice += note_session(c, r->session);
   int rc = forward_request_open(plane, r, err);
   if (rc == 0) {
+    free(q->lent);
     *q = (struct seen_request){.open = true, .session = r->session, .life = ++c->life, .input = r->input_tokens, .max = r->max_tokens,
                                .tokens = r->input_tokens, .written = r->input_tokens};
+    q->lent = calloc(r->max_tokens / c->s->policy.page_tokens + 1, sizeof *q->lent);
+    if (q->lent == NULL) {
+      fault(c, "no memory");
+    }
   }
   return verdict(c, rc, err);
 }
@@ -157,6 +163,10 @@ static void check_target(struct check_plane *c, uint32_t gpu, const struct kvl_m
   struct check_gpu *g = &c->gpu[gpu];
   const struct seen_frame *f = &g->frame[m->frame];
   const struct seen_request *q = &g->request[m->request];
+  if (q->open && q->lent != NULL) {
+    uint64_t times = ++q->lent[m->page];
+    c->report->lent_again_max = times > c->report->lent_again_max ? times : c->report->lent_again_max;
+  }
   if (f->state == WRITING) {
     fault(c, "GPU %u: %s writes frame %d while another copy into it is in flight", gpu, what, m->frame);
   }
@@ -462,6 +472,9 @@ static void check_close(struct kvl_plane *plane)
     free(c->flight[i].rows);
   }
   for (uint32_t i = 0; c->gpu != NULL && i < c->s->node.decode_gpus; i++) {
+    for (uint32_t k = 0; c->gpu[i].request != NULL && k < c->slots; k++) {
+      free(c->gpu[i].request[k].lent);
+    }
     free(c->gpu[i].request);
     free(c->gpu[i].frame);
     free(c->gpu[i].item);

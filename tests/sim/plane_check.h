@@ -17,7 +17,7 @@ struct check_report {
   uint64_t opened, closed;  /* requests */
   uint64_t opened_twice;    /* of one session */
   uint64_t populated, given, kept;
-  uint64_t served_tokens;
+  uint64_t lent_again_max;  /* most times that one page of one request was brought */
 };
 
 /* The inner plane is closed with it. NULL: no memory. `report` outlives it. */
