@@ -48,9 +48,6 @@ static int verify_loan(const struct kvl_resid *resid, uint32_t request, uint32_t
 {
   const struct kvl_page_table *table = &resid->request[request].table;
   kvl_frame frame = table->frame[page];
-  if (page >= table->complete) {
-    return KVL_FAULT_EARLY_LOAN;
-  }
   if (frame < 0 || (uint32_t)frame >= resid->pool.frames) {
     return KVL_FAULT_LOAN;
   }
@@ -66,37 +63,50 @@ static int verify_loan(const struct kvl_resid *resid, uint32_t request, uint32_t
   return claim(resid, (uint32_t)frame, (uint64_t)1 << (frame % 64));
 }
 
+/* Held and missing are the complete pages in two parts, and a missing page is nowhere. */
+static int verify_page_sets(const struct kvl_page_table *table)
+{
+  if (kvl_bitset_audit(&table->held) != table->held_count || kvl_bitset_audit(&table->missing) == KVL_BITSET_NONE) {
+    return KVL_FAULT_PAGE_SETS;
+  }
+  for (uint32_t first = 0; first < table->pages; first += 64) {
+    uint64_t held = table->held.level[0][first / 64], missing = table->missing.level[0][first / 64];
+    uint32_t complete = kvl_minus_u32(table->complete, first);
+    uint64_t all = complete >= 64 ? UINT64_MAX : ((uint64_t)1 << complete) - 1;
+    if ((held & ~all) != 0) {
+      return KVL_FAULT_EARLY_LOAN;
+    }
+    if ((held & missing) != 0 || (held | missing) != all) {
+      return KVL_FAULT_PAGE_SETS;
+    }
+    for (; missing != 0; missing &= missing - 1) {
+      uint32_t page = first + (uint32_t)__builtin_ctzll(missing);
+      if (table->frame[page] != KVL_NONE || table->map[page] != KVL_NONE) {
+        return KVL_FAULT_MAP;
+      }
+    }
+  }
+  return 0;
+}
+
 static int verify_pages(const struct kvl_resid *resid, uint32_t request)
 {
   const struct kvl_resid_request *req = &resid->request[request];
   const struct kvl_page_table *table = &req->table;
-  uint32_t held = kvl_bitset_audit(&table->held), missing = kvl_bitset_audit(&table->missing);
   uint32_t mapped = 0, populating = 0;
-  if (held != table->held_count || missing == KVL_BITSET_NONE) {
-    return KVL_FAULT_PAGE_SETS;
-  }
-  for (uint32_t page = kvl_bitset_first(&table->held); page != KVL_BITSET_NONE; page = kvl_bitset_next(&table->held, page + 1)) {
-    int fault = verify_loan(resid, request, page, &mapped, &populating);
-    if (fault != 0) {
-      return fault;
+  int fault = verify_page_sets(table);
+  for (uint32_t first = 0; first < table->complete && fault == 0; first += 64) {
+    for (uint64_t held = table->held.level[0][first / 64]; held != 0 && fault == 0; held &= held - 1) {
+      fault = verify_loan(resid, request, first + (uint32_t)__builtin_ctzll(held), &mapped, &populating);
     }
   }
-  if (held + missing != table->complete) {
-    return KVL_FAULT_PAGE_SETS;
+  if (fault == 0 && (mapped != table->mapped_count || populating != req->populating)) {
+    fault = KVL_FAULT_COUNTS;
   }
-  for (uint32_t page = kvl_bitset_first(&table->missing); page != KVL_BITSET_NONE; page = kvl_bitset_next(&table->missing, page + 1)) {
-    if (page >= table->complete || kvl_bitset_has(&table->held, page)) {
-      return KVL_FAULT_PAGE_SETS;
-    }
-    if (table->frame[page] != KVL_NONE || table->map[page] != KVL_NONE) {
-      return KVL_FAULT_MAP;
-    }
+  if (fault == 0 && !(kvl_page_rank_audit(&table->coldest_held) && kvl_page_rank_audit(&table->hottest_missing))) {
+    fault = KVL_FAULT_RANK;
   }
-  if (mapped != table->mapped_count || populating != req->populating) {
-    return KVL_FAULT_COUNTS;
-  }
-  bool ranked = kvl_page_rank_audit(&table->coldest_held) && kvl_page_rank_audit(&table->hottest_missing);
-  return ranked ? 0 : KVL_FAULT_RANK;
+  return fault;
 }
 
 static int verify_ended(const struct kvl_resid *resid, uint32_t request)
