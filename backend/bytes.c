@@ -20,7 +20,6 @@ struct kvl_bytes {
   uint64_t arena_bytes;
   uint64_t frame_offset[KVL_REFDEV_CACHES]; /* of a cache's rows within a frame */
   uint32_t host_rows[KVL_REFDEV_CACHES];
-  uint32_t row_bytes_max;
   struct bytes_slot *slot;
 };
 
@@ -32,6 +31,18 @@ static void pattern(unsigned char *out, uint32_t bytes, uint64_t session, uint32
     x = x * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
     memcpy(out + at, &x, bytes - at < 8 ? bytes - at : 8);
   }
+}
+
+/* The same content, compared in place: rows may be long. */
+static bool holds(const unsigned char *at, uint32_t bytes, uint64_t session, uint32_t cache, kvl_row row)
+{
+  uint64_t x = kvl_rng_mix(session ^ kvl_rng_mix((uint64_t)cache << 32 | (uint32_t)row));
+  bool same = true;
+  for (uint32_t i = 0; i < bytes; i += 8) {
+    x = x * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
+    same = same && memcmp(at + i, &x, bytes - i < 8 ? bytes - i : 8) == 0;
+  }
+  return same;
 }
 
 static unsigned char *at_addr(struct kvl_bytes *b, uint32_t cache, kvl_addr addr)
@@ -59,7 +70,6 @@ int kvl_bytes_create(struct kvl_bytes **out, struct kvl_refdev *dev, uint32_t to
     b->frame_offset[i] = at;
     at += (uint64_t)(config->page_tokens / config->cache[i].tokens_per_row) * config->cache[i].row_bytes;
     b->host_rows[i] = tokens_max / config->cache[i].tokens_per_row + 1;
-    b->row_bytes_max = config->cache[i].row_bytes > b->row_bytes_max ? config->cache[i].row_bytes : b->row_bytes_max;
   }
   b->slot = calloc(config->slots, sizeof *b->slot);
   b->arena = malloc(b->arena_bytes);
@@ -173,13 +183,11 @@ void kvl_bytes_check(struct kvl_bytes *b, kvl_request slot, uint32_t point, cons
 {
   uint32_t cache = b->config->point[point].cache, row_bytes = b->config->cache[cache].row_bytes;
   struct bytes_slot *s = &b->slot[slot];
-  unsigned char want[4096];
   for (uint32_t i = 0; i < lanes; i++) {
     bool same = (rows[i] == KVL_NONE) == (addresses[i] == KVL_NONE);
     if (same && addresses[i] != KVL_NONE) {
-      uint32_t bytes = row_bytes < sizeof want ? row_bytes : (uint32_t)sizeof want;
-      pattern(want, bytes, s->session, cache, rows[i]);
-      same = (uint64_t)addresses[i] * row_bytes + row_bytes <= b->arena_bytes && memcmp(at_addr(b, cache, addresses[i]), want, bytes) == 0;
+      same = (uint64_t)addresses[i] * row_bytes + row_bytes <= b->arena_bytes &&
+             holds(at_addr(b, cache, addresses[i]), row_bytes, s->session, cache, rows[i]);
     }
     s->checked++;
     s->mismatches += !same;

@@ -172,6 +172,7 @@ static void draw_costs(struct tiny *t, struct kvl_rng *rng)
   if (below(rng, 2) == 0) {
     t->delay = (struct delay_config){.seed = kvl_rng_next(rng), .max_ns = UINT64_C(1) << between(rng, 8, 20)};
   }
+  s->limits.simulated_ns_max = below(rng, 10) == 0 ? UINT64_C(1) << between(rng, 12, 23) : 0;
   s->limits.request_timeout_ns = below(rng, 4) == 0 ? UINT64_C(1) << between(rng, 12, 24) : 0;
 }
 
