@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/costs.h"
 #include "sim/engine_state.h"
 
 enum { PROGRESS_EVENTS = 2048 };
@@ -136,6 +137,7 @@ static int open_gpu(struct engine *e, struct decode_gpu *g)
     .give_order = s->policy.give_order,
   };
   g->bounded = g->landed_first = NONE;
+  g->period_ns = kvl_costs_compute_ns(s, 1, 0, NULL); /* until a step tells: growth must not be taken for infinite */
   g->resid_memory = aligned_alloc(64, (kvl_resid_bytes(&rc) + 63) / 64 * 64);
   g->plan.capacity = KVL_PLAN_MOVES(&rc);
   g->plan.moves = malloc(g->plan.capacity * sizeof *g->plan.moves);

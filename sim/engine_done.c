@@ -104,7 +104,9 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
   struct decode_gpu *g = &e->gpu[c->gpu];
   const struct kvl_step_result *step = c->step;
   g->in_step = false;
-  g->period_ns = step->end_ns - step->submit_ns;
+  if (g->batch_count != 0) {
+    g->period_ns = step->end_ns - step->submit_ns;
+  }
   kvl_resid_step_done(g->resid, c->tag);
   kvl_tally_step(&e->tally, g->batch_count, step);
   sample_step(e, c->gpu, step);
