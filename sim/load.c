@@ -191,7 +191,7 @@ void kvl_load_destroy(struct kvl_load *load)
   if (load == NULL) {
     return;
   }
-  for (uint32_t i = 0; i < load->active_count; i++) {
+  for (uint32_t i = 0; load->active != NULL && i < load->active_count; i++) {
     free_session(&load->active[i]);
     free(load->active[i].request);
   }

@@ -51,7 +51,7 @@ static int check_longest(const struct kvl_scenario *s, uint32_t tokens_max, uint
 static int open_preset(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
   int rc = kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
-  if (rc != 0 || s->selection.library_sessions == 0 || s->workload.kind == KVL_WORK_FILE) {
+  if (rc != 0 || s->selection.library_sessions == 0 || s->workload.output_tokens == 0 || s->workload.kind == KVL_WORK_FILE) {
     return rc;
   }
   struct kvl_selection_source *generator = *source;

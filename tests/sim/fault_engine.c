@@ -2,6 +2,7 @@
  * that looks whole. Linked with --wrap for the allocations. */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,21 @@ void *__wrap_realloc(void *memory, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void __wrap_free(void *memory);
 char *__wrap_strdup(const char *text);
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
+
+static long threads_left = -1; /* that can still be started; -1: no limit */
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument)
+{
+  if (threads_left == 0) {
+    threads_left = -1;
+    return EAGAIN;
+  }
+  threads_left -= threads_left > 0;
+  return __real_pthread_create(thread, attributes, main, argument);
+}
 
 static bool armed, fired;
 static long left, live; /* all allocations are the main thread's: the helpers of the planes only resolve */
@@ -147,6 +163,39 @@ static void write_mooncake(struct tiny *t)
   t->s.workload.prefix_store_bytes = 1u << 20;
 }
 
+static void write_agent(struct tiny *t)
+{
+  write_mooncake(t);
+  FILE *f = fopen(t->s.workload.path, "w");
+  ck_assert_ptr_nonnull(f);
+  fputs("trace,agent,t_s,type,in_tok,out_tok,blocks64,lcp_prev_blocks,seen_prefix_blocks,api_s,think_s,out_types\n"
+        "a,0,0,n,40,5,0,0,0,,0,x\na,0,1,n,130,4,2,0,0,,0,x\nb,0,0,n,70,6,1,0,0,,0,x\nb,1,0,s,9,3,0,0,0,,0,x\n", f);
+  ck_assert_int_eq(fclose(f), 0);
+  tiny_pools(t, 134, 2, 3, 3);
+}
+
+/* Helpers that cannot be started, one after the other. */
+START_TEST(thread)
+{
+  static struct tiny t;
+  static struct tiny_result r;
+  small(&t, 0);
+  t.threads = 4;
+  for (threads_left = 0; threads_left < 3; threads_left++) {
+    long n = threads_left;
+    struct kvl_err err = {""};
+    arm(1L << 40);
+    int rc = tiny_run(&t, &r, &err);
+    armed = false;
+    ck_assert_msg(rc == -ENOMEM && live == 0, "thread %ld: %d, %ld lost: %s", n, rc, live, err.text);
+    check_line(&err);
+    threads_left = n;
+  }
+  struct kvl_err err = {""};
+  ck_assert_int_eq(tiny_run(&t, &r, &err), 0);
+}
+END_TEST
+
 START_TEST(allocation)
 {
   static struct tiny t;
@@ -156,6 +205,8 @@ START_TEST(allocation)
   t.no_check = true; /* its own allocations are of no interest */
   if (_i == 1) {
     write_mooncake(&t);
+  } else if (_i == 3) {
+    write_agent(&t);
   }
   long n = 0;
   for (;; n++) {
@@ -171,7 +222,7 @@ START_TEST(allocation)
     ck_assert_msg(rc == -ENOMEM, "allocation %ld: %d, %s", n, rc, err.text);
     check_line(&err);
   }
-  if (_i == 1) {
+  if (t.s.workload.path[0] != '\0') {
     (void)unlink(t.s.workload.path);
   }
   ck_assert_int_gt(n, 20);
@@ -393,6 +444,34 @@ static int add_moves(void *context, const struct kvl_move_record *m)
   return 0;
 }
 
+static int add_points(void *context, const struct kvl_point_counter *p)
+{
+  uint64_t *lanes = context;
+  for (int i = 0; i < KVL_REPORT_TIERS; i++) {
+    lanes[i] += p->lanes[i];
+  }
+  lanes[KVL_REPORT_TIERS] += p->fetched;
+  return 0;
+}
+
+struct samples {
+  uint64_t count, last_ns[8], tokens;
+  uint32_t frames;
+};
+
+static int check_sample(void *context, const struct kvl_step_sample *s)
+{
+  struct samples *all = context;
+  ck_assert_uint_lt(s->gpu, 8);
+  ck_assert_uint_ge(s->time_ns, all->last_ns[s->gpu]);
+  ck_assert_uint_eq(s->frames_free + s->frames_reserved + s->frames_lent + s->frames_retiring, all->frames);
+  ck_assert(s->resident_share >= 0 && s->resident_share <= 1);
+  all->last_ns[s->gpu] = s->time_ns;
+  all->tokens += s->batch;
+  all->count++;
+  return 0;
+}
+
 START_TEST(stored_moves_add_up)
 {
   static struct tiny t;
@@ -415,6 +494,16 @@ START_TEST(stored_moves_add_up)
   ck_assert_uint_eq(moves[2], sum->pages_given_back);
   ck_assert_uint_eq(moves[3], r.report.kept);
   ck_assert_uint_eq(moves[4], (r.report.populated + r.report.given) * kvl_page_bytes(&t.s));
+  uint64_t lanes[KVL_REPORT_TIERS + 1] = {0};
+  ck_assert_int_eq(kvl_store_each_point(t.store, run, add_points, lanes, &err), 0);
+  for (int i = 0; i < KVL_REPORT_TIERS; i++) {
+    ck_assert_uint_eq(lanes[i], sum->selections_by_tier[i]);
+  }
+  ck_assert_uint_eq(lanes[KVL_REPORT_TIERS], sum->rows_fetched);
+  struct samples samples = {.frames = (uint32_t)(t.s.node.kv_pool_bytes / kvl_page_bytes(&t.s))};
+  ck_assert_int_eq(kvl_store_each_sample(t.store, run, check_sample, &samples, &err), 0);
+  ck_assert_uint_ge(samples.count, sum->steps); /* few enough to be kept one by one, steps of population alone among them */
+  ck_assert_uint_eq(samples.tokens, t.s.workload.requests * t.s.workload.output_tokens);
   kvl_store_close(t.store);
   remove_store(name);
 }
@@ -426,7 +515,8 @@ int main(void)
   TCase *tcase = tcase_create("engine faults");
   tcase_set_timeout(tcase, 120);
   tcase_add_loop_test(tcase, device, 0, 6);
-  tcase_add_loop_test(tcase, allocation, 0, 3);
+  tcase_add_loop_test(tcase, allocation, 0, 4);
+  tcase_add_test(tcase, thread);
   tcase_add_test(tcase, allocation_in_a_stored_run);
   tcase_add_test(tcase, disk);
   tcase_add_test(tcase, workload_breaks);

@@ -76,7 +76,17 @@ result $? 'the host plane reads every row back'
 grep -q '^seed	7' one
 result $? 'the seed is in the summary'
 expect 0 'requests_completed	4' run small.json --format=tsv --set=workload.requests=3 --set=workload.requests=4
+expect 0 'requests_completed	9' run small.json --format=tsv --set=workload.output_tokens=0
+expect 0 'requests_completed	9' run small.json --format=tsv --verify --set=workload.input_tokens=1 --set=workload.cached_tokens=0
 expect 0 'usage: kvloan run' run --help
+if script -qec true /dev/null >/dev/null 2>&1; then
+  script -qec "'$program' run small.json --set=workload.requests=600" /dev/null >out 2>err
+  grep -q 'simulated, .* of 600 requests done, .* s to go' out
+  result $? 'a progress line on a terminal'
+  script -qec "'$program' run small.json --quiet" /dev/null >out 2>err
+  ! grep -q 'requests done' out
+  result $? 'none with --quiet'
+fi
 expect 0 'requests_aborted' run small.json --format=tsv --set=limits.simulated_s_max=0.1
 grep -q 'ended early at 0.1' err
 result $? 'a limit of simulated time is no error, and is said'

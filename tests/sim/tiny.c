@@ -247,6 +247,7 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   if (kind >= 3) {
     longest = draw_file(t, &rng, seed, folder);
   }
+  s->selection.library_sessions = kind < 3 && s->workload.output_tokens != 0 && below(&rng, 3) == 0 ? between(&rng, 1, 5) : 0;
   static const char *const presets[] = {"hot-a", "hot-b", "cold-a", "cold-b"};
   (void)snprintf(s->selection.preset, sizeof s->selection.preset, "%s", presets[below(&rng, 4)]);
   t->slots = between(&rng, 1, 8);
@@ -260,6 +261,20 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
 }
 
 /* ---- a run ---- */
+
+/* Generated, or (workloads of one size, when the scenario says so) from a library. */
+static int open_source(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
+{
+  int rc = kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
+  if (rc != 0 || s->selection.library_sessions == 0) {
+    return rc;
+  }
+  struct kvl_selection_source *generator = *source;
+  rc = kvl_source_open_library(source, generator, s->model.selection.points, s->selection.library_sessions, s->workload.input_tokens,
+                               s->workload.output_tokens, err);
+  kvl_source_close(generator);
+  return rc;
+}
 
 /* Puts a decorator around *plane; its creation may have failed. */
 static int around(struct kvl_plane **plane, struct kvl_plane *decorated, struct kvl_err *err)
@@ -282,7 +297,7 @@ int tiny_run(const struct tiny *t, struct tiny_result *result, struct kvl_err *e
   uint32_t frames = (uint32_t)frames_of(s);
   int rc = kvl_load_create(&load, s, err);
   if (rc == 0 && rows) {
-    rc = kvl_source_open_preset(&source, s->selection.preset, &s->model.selection, s->seed, err);
+    rc = open_source(s, &source, err);
   }
   if (rc == 0) {
     struct kvl_plane_model_config pc = {.scenario = s, .selections = source, .slots = t->slots, .frames = frames,
