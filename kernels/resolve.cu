@@ -1,20 +1,22 @@
 // Fused resolve on the GPU: look-up, dedup, victims, fetch and final addresses in one launch. Rules: resolve.h; arguments: resolve_batch.h.
 //
 // One request is worked on by a cluster of 1 to 8 blocks (1 below sm_90), so that one request alone uses eight multiprocessors and a full batch
-// fills the chip. A cluster's blocks run together by definition and meet at hardware barriers: no spinning, no assumption about scheduling.
+// fills the chip. A cluster's blocks run together by definition, meet at hardware barriers and write into each other's shared memory: no spinning, no
+// assumption about scheduling. Registers: 128 a thread at most (512 threads a multiprocessor), held by the launch bounds; no spills.
 //
-//   look up   Every block takes a slice of the lanes. Page map and dense map are read at once (independent loads); a hit stamps its slot. A miss
+//   look up   Every block takes its share of the lanes. Page map and dense map are read at once (independent loads); a hit stamps its slot. A miss
 //             claims its row with atomicMax(place_of_row[row], -1 - lane): whatever the order, the first lane of the request wins. Claims are negative,
 //             so a concurrent look-up of that row still sees "not here": look-ups read the state before the transaction.
-//   barrier   The blocks tell each other how many lanes missed. None: done, as cheap as a bare look-up.
-//   dedup     A block reads back its claims: lanes that won are the distinct misses. Their host reads start at once, into registers ...
-//   victims   ... while block 0 picks the oldest slots, in order (below).
+//   barrier   The blocks tell each other how many lanes missed. None: done.
+//   dedup     A block reads back its claims: lanes that won are the distinct misses. It sets their bits in every block of the cluster and starts their
+//             host reads, into registers.
+//   victims   Block 0 picks the oldest slots, in order (below), into every block.
 //   barrier
 //   place     The rank of a winning lane among all (a prefix sum over bit words) is its place in order of first appearance: the rank-th victim, or
-//             overflow. Addresses, maps, stamps are written, the rows already in registers stored, the rest copied.
+//             overflow. Addresses are written, rows stored as they arrive, then maps and stamps.
 //
-// Victims, exact: a counting sort of stamps in a window of BINS values from the oldest; within a stamp slots ascend, because each warp walks a
-// contiguous range of slots and a prefix over (stamp, warp) says where its share begins. Windows repeat until enough victims are found.
+// Victims, exact: a counting sort of the stamps; within a stamp slots ascend, because each warp walks a contiguous range of slots and a prefix over
+// (stamp, warp) says where its share begins.
 //
 // Determinism: no result depends on the order in which atomics or blocks run.
 #include <cuda_runtime.h>
@@ -32,7 +34,7 @@ constexpr int OWN = 1024;         // lanes of a block whose misses are listed in
 constexpr int WORDS = KVL_LANES_MAX / 32;
 constexpr int GROUP = 4;          // neighbouring lanes of one block; groups go to the blocks of a cluster in turn, so that misses spread evenly
 constexpr uint32_t NEVER = UINT32_MAX; // key of a slot that may not be a victim
-constexpr uint32_t CLUSTER_MAX = 16;   // above 8 only where the device says it can
+constexpr uint32_t CLUSTER_MAX = 8; // 16 was tried: its barriers cost what its reads gain
 
 template <int NT> struct victim_memory {
   uint32_t hist[BINS];          // slots by stamp, then where that stamp's victims begin
@@ -418,7 +420,7 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &hel
     old |= !spared && !never && age > BINS - 1;
     bin[i] = spared ? NEVER : never ? 0 : BINS - age;
     if (!spared && bin[i] < BINS) {
-      atomicAdd(&v.hist[bin[i]], 1u);
+      atomicAdd(&v.hist[bin[i]], 1u); // one match a warp and one addition a bin instead: measured, 20 % slower in all
     }
   }
   if (old) {
@@ -614,8 +616,8 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const k
   return tally;
 }
 
-// The block's counts by tier to the request's counters.
-template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tally)
+// Adds the block's counts by tier to the request's counters.
+template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tally, kvl_resolve_counts &counts)
 {
   const uint32_t lane_id = threadIdx.x & 31;
   for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
@@ -626,6 +628,10 @@ template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tall
     if (lane_id < 4 && n > 0) {
       atomicAdd(&s.tier[2 * lane_id + half], n);
     }
+  }
+  __syncthreads();
+  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] is violations, its neighbour
+    atomicAdd((unsigned long long *)&counts.lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
   }
 }
 
@@ -694,21 +700,17 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     store_in_block(&s.misses_of[block], threadIdx.x, misses);
   }
   barrier.arrive();
-  count_tiers<NT>(s, tally);
   barrier.wait();
   uint32_t missed = 0;
   for (uint32_t i = 0; i < blocks; i++) {
     missed += s.misses_of[i];
-  }
-  __syncthreads();
-  if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] is violations, its neighbour
-    atomicAdd((unsigned long long *)&b.counts[blockIdx.y].lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
   }
   if (missed == 0) {
     if (block == 0 && threadIdx.x == 0) {
       e.head->seq = seq;
       b.fetch_count[blockIdx.y] = 0;
     }
+    count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
     return;
   }
 
@@ -766,6 +768,7 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
   if (few && unit < units) {
     ahead[0] = from_host(r, u);
   }
+  count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
   const bool victims_here = missed <= OWN;
   if (block == 0) {
     const victim_sink sink = {s.slot, victims, blocks, victims_here};
@@ -900,7 +903,8 @@ template <int NT, int THREADS, typename V> int launch(const kvl_resolve_batch *b
 
 // What a launch depends on, of the current device; asked once a device.
 struct device_facts {
-  uint32_t multiprocessors, cluster; // largest cluster of these kernels; 1: none
+  uint32_t multiprocessors;
+  uint32_t clusters[4]; // how many clusters of 1, 2, 4, 8 blocks run at once
 };
 
 template <int NT, int THREADS> device_facts facts()
@@ -908,36 +912,39 @@ template <int NT, int THREADS> device_facts facts()
   static device_facts known[64];
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess || device < 0 || device >= 64) {
-    return device_facts{1, 1};
+    return device_facts{1, {UINT32_MAX, 0, 0, 0}};
   }
   if (known[device].multiprocessors == 0) {
     int multiprocessors = 1;
     int major = 0;
     if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
         cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
-      return device_facts{1, 1};
+      return device_facts{1, {UINT32_MAX, 0, 0, 0}};
     }
-    device_facts f = {(uint32_t)multiprocessors, 1};
-    if (major >= 9) { // attributes are set here, at the first launch on a device, which must not be inside a capture
-      int largest = 0;
+    device_facts f = {(uint32_t)multiprocessors, {UINT32_MAX, 0, 0, 0}};
+    for (uint32_t i = 1; i < 4 && major >= 9; i++) {
       cudaLaunchConfig_t config = {};
-      config.gridDim = dim3(CLUSTER_MAX);
+      config.gridDim = dim3(1u << i);
       config.blockDim = dim3(NT);
-      f.cluster = 8;
-      if (cudaFuncSetAttribute(resolve_kernel<NT, THREADS, uint4>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-          cudaFuncSetAttribute(resolve_kernel<NT, THREADS, uint2>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) == cudaSuccess &&
-          cudaOccupancyMaxPotentialClusterSize(&largest, resolve_kernel<NT, THREADS, uint4>, &config) == cudaSuccess && largest > 8) {
-        f.cluster = min((uint32_t)largest, CLUSTER_MAX);
-      }
-      cudaGetLastError();
+      cudaLaunchAttribute cluster = {};
+      cluster.id = cudaLaunchAttributeClusterDimension;
+      cluster.val.clusterDim.x = 1u << i;
+      cluster.val.clusterDim.y = 1;
+      cluster.val.clusterDim.z = 1;
+      config.attrs = &cluster;
+      config.numAttrs = 1;
+      int n = 0;
+      f.clusters[i] = cudaOccupancyMaxActiveClusters(&n, resolve_kernel<NT, THREADS, uint4>, &config) == cudaSuccess ? (uint32_t)n : 0;
     }
+    cudaGetLastError();
     known[device] = f;
   }
   return known[device];
 }
 
-// `cluster`: most blocks of a cluster; `load`: most blocks in all, in 1/4 of the multiprocessors.
-template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *context, uint32_t cluster, uint32_t load)
+// The largest cluster, up to `cluster` blocks, of which all entries run at once with a multiprocessor a block, and whose blocks have enough to do: a
+// small cluster, whose block 0 also looks up, does not pay below NT lanes a block.
+template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *context, uint32_t cluster)
 {
   size_t lanes = (size_t)batch->queries_max * batch->k;
   if (batch->entries == 0) {
@@ -949,16 +956,20 @@ template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *con
   }
   device_facts f = facts<NT, THREADS>();
   uint32_t blocks = 1;
-  while (2 * blocks <= min(cluster, f.cluster) && 2 * blocks * batch->entries * 4 <= f.multiprocessors * load && blocks * 64 < lanes) {
-    blocks *= 2;
+  for (uint32_t i = 1; i < 4 && (1u << i) <= cluster; i++) {
+    bool worth = (1u << i) < 8 ? lanes >= (size_t)NT << i : lanes >= 8 * 32;
+    if (worth && batch->entries <= f.clusters[i] && batch->entries << i <= f.multiprocessors) {
+      blocks = 1u << i;
+    }
   }
   cudaStream_t stream = (cudaStream_t)context;
   return batch->row_bytes % 16 == 0 ? launch<NT, THREADS, uint4>(batch, stream, blocks) : launch<NT, THREADS, uint2>(batch, stream, blocks);
 }
 
-int run_cluster(const kvl_resolve_batch *batch, void *context) { return run<512, 512>(batch, context, 16, 4); }
-int run_cluster_64(const kvl_resolve_batch *batch, void *context) { return run<512, 1024>(batch, context, 16, 4); }
-int run_block(const kvl_resolve_batch *batch, void *context) { return run<512, 1024>(batch, context, 1, 4); }
+// The one a plane uses; the same with half the registers (two blocks a multiprocessor); one block a request whatever the device can do.
+int run_cluster(const kvl_resolve_batch *batch, void *context) { return run<512, 512>(batch, context, CLUSTER_MAX); }
+int run_cluster_64(const kvl_resolve_batch *batch, void *context) { return run<512, 1024>(batch, context, CLUSTER_MAX); }
+int run_block(const kvl_resolve_batch *batch, void *context) { return run<512, 512>(batch, context, 1); }
 
 } // namespace
 
