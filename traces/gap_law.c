@@ -99,7 +99,11 @@ static void init_draws(struct kvl_gap_law *law)
   memset(never, 0xff, sizeof never);
   for (uint32_t c = 0; c < KVL_GAP_STATIC; c++) {
     for (uint32_t s = 0; s < KVL_GAP_STATES; s++) {
-      init_alias(law->alias[c][s], c < KVL_GAP_CLASSES ? law->table->longer_q16[c][s] : never);
+      if (c <= KVL_GAP_CLASSES) {
+        init_alias(law->alias[c][s], c < KVL_GAP_CLASSES ? law->table->longer_q16[c][s] : never);
+      } else {
+        memcpy(law->alias[c][s], law->alias[KVL_GAP_CLASSES][s], sizeof law->alias[c][s]);
+      }
     }
   }
   for (uint32_t bin = 0; bin <= KVL_GAP_BINS; bin++) {

@@ -34,18 +34,23 @@ static int ascending(const void *a, const void *b)
   return (*x > *y) - (*x < *y);
 }
 
-/* Distinct rows below the history's length; k of them, or all when there are fewer. */
+/* Distinct rows below the history's length; k of them, or all when there are fewer. One assertion for all: each one is a write to a file. */
 static void check_rows(const int32_t *row, uint32_t count, uint32_t k, uint32_t rows)
 {
-  static int32_t sorted[8192];
-  ck_assert_uint_eq(count, rows < k ? rows : k);
-  memcpy(sorted, row, count * sizeof *row);
-  qsort(sorted, count, sizeof *sorted, ascending);
-  for (uint32_t i = 0; i < count; i++) {
-    ck_assert_int_ge(sorted[i], 0);
-    ck_assert_uint_lt((uint32_t)sorted[i], rows);
-    ck_assert_int_ne(i > 0 ? sorted[i - 1] : -1, sorted[i]);
+  static uint8_t seen[1 << 20];
+  uint32_t wrong = count, i;
+  for (i = 0; i < count && wrong == count; i++) {
+    if (row[i] < 0 || (uint32_t)row[i] >= rows || (size_t)row[i] >= sizeof seen || seen[row[i]]++ != 0) {
+      wrong = i;
+    }
   }
+  while (i-- > 0) {
+    if (row[i] >= 0 && (size_t)row[i] < sizeof seen) {
+      seen[row[i]] = 0;
+    }
+  }
+  ck_assert_msg(count == (rows < k ? rows : k) && wrong == count, "%u rows of %u, k %u; lane %u has row %d", count, rows, k, wrong,
+                wrong < count ? row[wrong] : 0);
 }
 
 static uint32_t common_rows(const int32_t *a, uint32_t a_count, const int32_t *b, uint32_t b_count)
@@ -316,6 +321,7 @@ START_TEST(law)
     ck_assert_uint_le(far_q32 >> 32, k);
     ck_assert_uint_ge(far_q32 >> 32, k / 2); /* the rest: sinks, bursts, rows near the end */
   }
+  int64_t worst = 0;
   for (uint32_t c = 0; c < KVL_GAP_CLASSES; c++) {
     for (uint32_t s = 0; s < KVL_GAP_STATES; s++) {
       uint64_t share[KVL_GAP_ALIAS] = {0};
@@ -328,11 +334,12 @@ START_TEST(law)
       for (uint32_t bin = 0; bin <= KVL_GAP_BINS; bin++) { /* the columns are the table, to rounding */
         uint32_t longer = bin < KVL_GAP_BINS ? l.table->longer_q16[c][s][bin] : 0;
         int64_t off = (int64_t)(share[bin] * 65536 / (KVL_GAP_ALIAS << KVL_GAP_ALIAS_BITS)) - (int64_t)(before - longer);
-        ck_assert_int_le(off < 0 ? -off : off, 8);
+        worst = off > worst ? off : -off > worst ? -off : worst;
         before = longer;
       }
     }
   }
+  ck_assert_int_le(worst, 8);
 }
 END_TEST
 
@@ -352,12 +359,12 @@ START_TEST(score_process)
     rows += step < 10 ? 1 : 19;
     uint32_t n = kvl_score_step(score, step < 10 ? 1 : 19, row);
     check_rows(row, n, 64, rows);
-    for (uint32_t i = 1; i < n; i++) {
-      ck_assert_int_lt(row[i - 1], row[i]);
+    uint32_t ordered = 1;
+    while (ordered < n && row[ordered - 1] < row[ordered]) {
+      ordered++;
     }
-    for (int32_t i = 0; i < 4; i++) {
-      ck_assert_int_eq(row[i], i);
-    }
+    ck_assert_uint_eq(ordered, n);
+    ck_assert_int_eq(row[3], 3);
     for (uint32_t i = 0; i < n && step >= 100; i++) {
       recent += (uint32_t)row[i] + 64 >= rows;
     }
