@@ -147,7 +147,7 @@ START_TEST(open_loops)
   uint64_t first, again, other;
   double cv;
   begin(KVL_WORK_POISSON);
-  s.workload.requests = 100000;
+  s.workload.requests = 20000;
   double mean = arrivals(&first, &cv);
   ck_assert_msg(fabs(mean / 1e7 - 1) < 0.02 && fabs(cv - 1) < 0.02, "mean %g, cv %g", mean, cv);
   (void)arrivals(&again, &cv);
@@ -156,7 +156,7 @@ START_TEST(open_loops)
   (void)arrivals(&other, &cv);
   ck_assert_uint_ne(first, other);
   begin(KVL_WORK_GAMMA);
-  s.workload.requests = 100000;
+  s.workload.requests = 20000;
   for (int i = 0; i < 3; i++) {
     s.workload.gamma_cv = (double[]){0.5, 1, 2}[i];
     mean = arrivals(&first, &cv);

@@ -215,6 +215,8 @@ verdict 'P03	resident' --format=tsv --no-controls
 [ "$(grep -c '^P' out)" = 13 ]
 result $? 'thirteen rows of TSV'
 verdict 'left out' --leave-out=P07 --no-controls
+verdict 'FAILED: the worst row' --set=workload.output_tokens=2 --set=seed=3 --no-controls
+expect 1 'nearest: policy.hot_rows' reproduce --scenario=published/small.json --set=policy.hot_row=5
 verdict 'Fitted numbers' --refit --no-controls --store=fit.db
 expect 0 'complete' results list --store=fit.db --format=tsv
 expect 0 'usage: kvloan reproduce' reproduce --help

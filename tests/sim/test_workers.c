@@ -40,8 +40,9 @@ START_TEST(each_item_once)
       memset(w.times, 0, sizeof w.times);
       kvl_workers_run(pool, note, &w, count);
       for (uint32_t i = 0; i < ITEMS; i++) {
-        ck_assert_uint_eq(w.times[i], i < count ? 1 : 0);
+        w.bad |= w.times[i] != (i < count);
       }
+      ck_assert_uint_eq(w.bad, 0);
       total += count;
     }
     uint32_t sum = 0;
