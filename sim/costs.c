@@ -60,7 +60,8 @@ uint64_t kvl_costs_resolve_ns(const struct kvl_costs *c, uint64_t lanes)
 
 uint64_t kvl_costs_prefill_ns(const struct kvl_costs *c, uint32_t uncached, uint32_t cached)
 {
-  return c->prefill_fixed_ns + (uncached * c->prefill_token_ps + cached * c->prefill_cached_token_ps) / 1000;
+  u128 ns = c->prefill_fixed_ns + ((u128)uncached * c->prefill_token_ps + (u128)cached * c->prefill_cached_token_ps) / 1000;
+  return ns < KVL_TIME_MAX ? (uint64_t)ns : KVL_TIME_MAX;
 }
 
 uint64_t kvl_costs_transfer_ns(const struct kvl_costs *c, uint64_t bytes)

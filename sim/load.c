@@ -44,10 +44,22 @@ struct kvl_load {
   uint64_t *blocks_given;     /* block list of the request taken last: valid until the next take */
 };
 
+/* Times past the end of simulated time stay there: such a request is refused when it would be taken. */
+static uint64_t whole_ns(double ns)
+{
+  return ns < (double)KVL_TIME_MAX ? (uint64_t)llround(ns) : KVL_TIME_MAX;
+}
+
+static uint64_t later(uint64_t now_ns, uint64_t ns)
+{
+  uint64_t sum;
+  return __builtin_add_overflow(now_ns, ns, &sum) || sum > KVL_TIME_MAX ? KVL_TIME_MAX : sum;
+}
+
 static uint64_t scaled_ns(const struct kvl_load *load, uint64_t ns)
 {
   double scale = load->scenario->workload.time_scale;
-  return scale == 1.0 ? ns : (uint64_t)llround((double)ns * scale);
+  return scale == 1.0 && ns < KVL_TIME_MAX ? ns : whole_ns((double)ns * scale);
 }
 
 /* Time to the next arrival of an open loop: exponential, or gamma with the given coefficient of variation (shape = 1 / cv^2). */
@@ -56,10 +68,10 @@ static uint64_t gap_ns(struct kvl_load *load)
   const struct kvl_scenario *s = load->scenario;
   double mean = 1e9 / s->workload.rate_per_s;
   if (s->workload.kind == KVL_WORK_POISSON) {
-    return (uint64_t)llround(mean * kvl_rng_exponential(&load->arrivals));
+    return whole_ns(mean * kvl_rng_exponential(&load->arrivals));
   }
   double shape = 1.0 / (s->workload.gamma_cv * s->workload.gamma_cv);
-  return (uint64_t)llround(mean * kvl_rng_gamma(&load->arrivals, shape) / shape);
+  return whole_ns(mean * kvl_rng_gamma(&load->arrivals, shape) / shape);
 }
 
 /* Reads one record ahead, so that the end of a session is seen before the next begins. */
@@ -106,7 +118,7 @@ static int start_session(struct kvl_load *load, struct active_session *a, uint64
       p->spec.block = copy;
     }
     if (p->spec.arrival == KVL_ARRIVAL_AT) {
-      p->due_ns = now_ns + scaled_ns(load, p->spec.time_ns);
+      p->due_ns = later(now_ns, scaled_ns(load, p->spec.time_ns));
     }
     load->have_ahead = false;
     rc = read_ahead(load, err);
@@ -240,7 +252,11 @@ static struct pending *earliest(struct kvl_load *load)
 /* Closed loop: the first requests open their sessions one by one; whoever is served meanwhile goes on at once. */
 static uint64_t opening_ns(const struct kvl_load *load)
 {
-  return load->opened < load->scenario->workload.concurrency ? load->scenario->workload.open_interval_ns * load->opened : UINT64_MAX;
+  uint64_t ns;
+  if (load->opened >= load->scenario->workload.concurrency) {
+    return UINT64_MAX;
+  }
+  return __builtin_mul_overflow(load->scenario->workload.open_interval_ns, load->opened, &ns) || ns > KVL_TIME_MAX ? KVL_TIME_MAX : ns;
 }
 
 uint64_t kvl_load_next_ns(struct kvl_load *load)
@@ -271,8 +287,13 @@ static void take_fixed(const struct kvl_load *load, struct kvl_request_spec *spe
 
 int kvl_load_take(struct kvl_load *load, uint64_t now_ns, struct kvl_request_spec *spec, struct kvl_err *err)
 {
-  if (kvl_load_next_ns(load) > now_ns) {
+  uint64_t due = kvl_load_next_ns(load);
+  if (due > now_ns) {
     return 0;
+  }
+  if (due >= KVL_TIME_MAX) {
+    return kvl_err_set(err, -ERANGE, "%s: request %llu of the workload would come after 146 years of simulated time", load->scenario->file,
+                       (unsigned long long)load->taken + 1);
   }
   free(load->blocks_given);
   load->blocks_given = NULL;
@@ -305,7 +326,7 @@ int kvl_load_take(struct kvl_load *load, uint64_t now_ns, struct kvl_request_spe
     take_fixed(load, spec);
     spec->time_ns = load->scenario->workload.kind == KVL_WORK_CLOSED ? kvl_load_next_ns(load) : load->next_ns;
     if (load->scenario->workload.kind != KVL_WORK_CLOSED) {
-      load->next_ns += gap_ns(load);
+      load->next_ns = later(load->next_ns, gap_ns(load));
     } else if (opening_ns(load) == spec->time_ns) {
       load->opened++;
     } else {
@@ -333,7 +354,7 @@ int kvl_load_done(struct kvl_load *load, uint64_t session, uint32_t chain, uint6
     for (uint32_t k = 0; k < a->count; k++) { /* the chain's next request comes after the user's (or the tool's) think time */
       struct pending *p = &a->request[k];
       if (!p->taken && p->spec.chain == chain && p->due_ns == UINT64_MAX) {
-        p->due_ns = now_ns + scaled_ns(load, p->spec.time_ns);
+        p->due_ns = later(now_ns, scaled_ns(load, p->spec.time_ns));
         break;
       }
     }

@@ -17,7 +17,8 @@ void kvl_load_destroy(struct kvl_load *load);
 /* When the next request is due; UINT64_MAX: none until some request completes, or none at all. */
 uint64_t kvl_load_next_ns(struct kvl_load *load);
 
-/* Takes the request that is due at or before `now`: 1 and *spec (block list valid until the next call), 0: none is due, negative: the file is bad. */
+/* Takes the request that is due at or before `now`: 1 and *spec (block list valid until the next call), 0: none is due, negative: the file is bad, or
+ * (-ERANGE) the request comes after the end of simulated time. */
 int kvl_load_take(struct kvl_load *load, uint64_t now_ns, struct kvl_request_spec *spec, struct kvl_err *err);
 
 /* A request that was taken has completed or was aborted. */

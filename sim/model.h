@@ -10,6 +10,9 @@
 #include "kernels/resolve.h"
 #include "traces/selection.h"
 
+/* Simulated time ends here, after 146 years: sums of two times cannot wrap, and a run that gets this far has a wrong number in its scenario. */
+#define KVL_TIME_MAX (UINT64_C(1) << 62)
+
 enum { KVL_NAME_MAX = 96, KVL_PATH_CAP = 1024, KVL_LAYERS_MAX = 256 };
 
 /* One physical cache. Layers that always share a selection and are moved together are one cache of `layers` times the row. */

@@ -93,6 +93,8 @@ START_TEST(small_ones)
   ck_assert_uint_eq(kvl_costs_resolve_ns(&c, 512), 900 + 768);
   ck_assert_uint_eq(kvl_costs_prefill_ns(&c, 10, 1000), 100 + (10 * 2000500 + 1000 * 3000) / 1000);
   ck_assert_uint_eq(kvl_costs_prefill_ns(&c, 268435456, 0), 100 + UINT64_C(268435456) * 2000500 / 1000);
+  const struct kvl_costs slow = {.prefill_token_ps = UINT64_C(3600000000000000000)};
+  ck_assert_uint_eq(kvl_costs_prefill_ns(&slow, 268435456, 0), KVL_TIME_MAX); /* no overflow */
   ck_assert_uint_eq(kvl_costs_transfer_ns(&c, 445000000), 222500000);
   ck_assert_uint_eq(kvl_costs_transfer_ns(&c, UINT64_C(1) << 50), (UINT64_C(1) << 50) / 2); /* no overflow */
 }

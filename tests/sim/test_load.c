@@ -289,6 +289,34 @@ static int refused(struct kvl_err *err)
   return rc;
 }
 
+/* Past the end of simulated time: refused when due, never a time that wrapped. */
+START_TEST(too_late)
+{
+  struct kvl_request_spec spec;
+  struct kvl_err err = {""};
+  begin(KVL_WORK_POISSON);
+  s.workload.rate_per_s = 1e-18;
+  struct kvl_load *load = open_load();
+  ck_assert_uint_eq(kvl_load_next_ns(load), KVL_TIME_MAX);
+  ck_assert_int_eq(kvl_load_take(load, KVL_TIME_MAX, &spec, &err), -ERANGE);
+  ck_assert_ptr_nonnull(strstr(err.text, "request 1 of the workload"));
+  kvl_load_destroy(load);
+  begin(KVL_WORK_CLOSED);
+  s.workload.open_interval_ns = UINT64_C(1) << 61;
+  load = open_load();
+  (void)take(load, 0);
+  (void)take(load, UINT64_C(1) << 61);
+  ck_assert_int_eq(kvl_load_take(load, KVL_TIME_MAX, &spec, &err), -ERANGE);
+  kvl_load_destroy(load);
+  write_file(mooncake);
+  s.workload.time_scale = 1e15;
+  load = open_load();
+  ck_assert_int_eq(kvl_load_take(load, KVL_TIME_MAX, &spec, &err), -ERANGE);
+  kvl_load_destroy(load);
+  (void)unlink(path);
+}
+END_TEST
+
 START_TEST(bad_files)
 {
   struct kvl_err err = {""};
@@ -332,4 +360,4 @@ START_TEST(a_file_that_breaks_in_mid_run)
 END_TEST
 
 KVL_TAP_MAIN("load", closed_loop, closed_loop_opens_one_by_one, open_loops, mooncake_times, agent_chains_and_think_time, agent_sessions_side_by_side,
-             bad_files, a_file_that_breaks_in_mid_run)
+             too_late, bad_files, a_file_that_breaks_in_mid_run)

@@ -125,6 +125,8 @@ expect 1 'cut.trace' run small.json --set=selection.source=trace --set=selection
 expect 1 'other.trace' run small.json --set=selection.source=trace --set=selection.file=other.trace
 expect 1 'cannot hold one session' run small.json --set=node.kv_pool_bytes=3000000
 expect 1 'node.kv_pool_bytes' run "$scenarios/mooncake-sample.json" --set=node.kv_pool_bytes=20000000
+expect 1 'would come after 146 years' run small.json --set=workload.kind=poisson --set=workload.rate_per_s=1e-12
+expect 1 'has passed 146 years' run small.json --set=costs.prefill_token_us=3600000 --set=workload.requests=2000000 --set=workload.input_tokens=100000 --set=workload.output_tokens=0 --set=workload.cached_tokens=0
 expect 1 'policy.tail_tokens: is 64, but must be more than policy.page_tokens, 64 (nearest: 128)' run small.json --set=policy.tail_tokens=64
 
 # ---- run: the store ----
