@@ -129,7 +129,7 @@ struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32
     g->lanes += s->k;
     s->burst_max = s->k / 2;
     s->next = take(g, 2 * (size_t)s->k, sizeof *s->next);
-    s->late_max = s->k / 2 + 1;
+    s->late_max = 4 * s->k; /* where rows hardly ever return to the pool, this evens out hundreds of steps */
     s->late = take(g, s->late_max, sizeof *s->late);
     s->drawn = take(g, 2 * (size_t)s->k, sizeof *s->drawn);
     s->burst = take(g, s->burst_max, sizeof *s->burst);
