@@ -177,7 +177,10 @@ static int fit_requests(struct bench *b, struct kvl_fit *f)
 /* P07, P08, P16: Newton steps on a nearly linear problem. The median request's time a token is fixed + batch x token + what the mode adds. */
 static int fit_times(struct bench *b, struct kvl_fit *f)
 {
-  for (int round = 0; round < 6; round++) {
+  f->bookkeeping_ms_at_44 = left_out(b, "P16") ? prior.bookkeeping_ms_at_44 : f->bookkeeping_ms_at_44;
+  f->law_fixed_ms = left_out(b, "P07") ? prior.law_fixed_ms : f->law_fixed_ms; /* one row for two numbers: the other is taken to be nothing */
+  f->law_token_ms = left_out(b, "P08") ? prior.law_token_ms : f->law_token_ms;
+  for (int round = 0; round < 8; round++) {
     struct measured resident, adaptive, matched_resident, matched_adaptive;
     int rc = run(b, "resident", TOP, NULL, &resident);
     rc = rc != 0 ? rc : run(b, "adaptive", TOP, NULL, &adaptive);
@@ -191,16 +194,12 @@ static int fit_times(struct bench *b, struct kvl_fit *f)
     double added = ((double)matched_adaptive.matched_ns - (double)matched_resident.matched_ns) / 1e6;
     double need_added = left_out(b, "P16") ? 0 : published(b, "P16") - added;
     double batch_resident = published(b, "P01"), batch_adaptive = published(b, "P02");
-    if (left_out(b, "P16")) {
-      f->bookkeeping_ms_at_44 = prior.bookkeeping_ms_at_44;
-    } else {
-      f->bookkeeping_ms_at_44 = fmax(0.0, f->bookkeeping_ms_at_44 + need_added);
-    }
-    if (left_out(b, "P07")) { /* one row for two numbers: the constant is taken to be nothing */
-      f->law_fixed_ms = prior.law_fixed_ms;
+    f->bookkeeping_ms_at_44 = fmax(0.0, f->bookkeeping_ms_at_44 + need_added);
+    if (left_out(b, "P07")) {
+      need_resident = 0;
       f->law_token_ms += need_adaptive / batch_adaptive;
     } else if (left_out(b, "P08")) {
-      f->law_token_ms = prior.law_token_ms;
+      need_adaptive = 0;
       f->law_fixed_ms += need_resident;
     } else {
       double slope = (need_adaptive - need_added * sqrt(batch_adaptive / MATCHED) - need_resident) / (batch_adaptive - batch_resident);
