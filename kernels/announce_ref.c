@@ -30,19 +30,42 @@ static void sort_rows(kvl_row *a, uint32_t n)
   }
 }
 
-/* The committed rows of a pool, ascending, each once, into `out`; returns how many. */
-static uint32_t clip_pool(const struct kvl_query *pool, uint32_t committed, kvl_row *out)
+/* The committed rows of a pool, ascending, each once. */
+struct pool {
+  const kvl_row *rows;
+  uint32_t n;
+};
+
+/* Rows below `limit` of an ascending list. */
+static uint32_t rows_below(const kvl_row *rows, uint32_t n, uint32_t limit)
 {
-  uint32_t n = 0;
-  bool ascending = true;
-  for (uint32_t i = 0; i < pool->n; i++) {
-    if ((uint32_t)pool->rows[i] < committed) {
-      ascending = ascending && (n == 0 || out[n - 1] < pool->rows[i]);
-      out[n++] = pool->rows[i];
-    }
+  uint32_t low = 0;
+  while (n > 0) {
+    uint32_t half = n / 2;
+    bool right = (uint32_t)rows[low + half] < limit;
+    low = right ? low + half + 1 : low;
+    n = right ? n - half - 1 : half;
   }
-  if (ascending) {
-    return n;
+  return low;
+}
+
+/* An ascending pool is used where it lies; any other is copied to ws->sorted (*used elements of it are taken). */
+static struct pool clip_pool(const struct kvl_query *pool, uint32_t committed, kvl_row *copy, uint32_t *used)
+{
+  const kvl_row *rows = pool->rows;
+  uint32_t disorder = 0;
+  for (uint32_t i = 1; i < pool->n; i++) {
+    disorder |= rows[i - 1] >= rows[i];
+  }
+  if (pool->n == 0 || (disorder == 0 && rows[0] >= 0)) {
+    return (struct pool){rows, rows_below(rows, pool->n, committed)};
+  }
+  kvl_row *out = copy + *used;
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < pool->n; i++) {
+    if ((uint32_t)rows[i] < committed) {
+      out[n++] = rows[i];
+    }
   }
   sort_rows(out, n);
   uint32_t distinct = 0;
@@ -51,31 +74,25 @@ static uint32_t clip_pool(const struct kvl_query *pool, uint32_t committed, kvl_
       out[distinct++] = out[i];
     }
   }
-  return distinct;
+  *used += distinct;
+  return (struct pool){out, distinct};
 }
 
-static bool pool_has(const kvl_row *sorted, uint32_t n, kvl_row row)
+static bool pool_has(const struct pool *pool, kvl_row row)
 {
-  uint32_t low = 0;
-  while (n > 0) {
-    uint32_t half = n / 2;
-    bool right = sorted[low + half] < row;
-    low = right ? low + half + 1 : low;
-    n = right ? n - half - 1 : half;
-  }
-  return sorted[low] == row; /* at worst the KVL_NONE behind the pool */
+  uint32_t at = rows_below(pool->rows, pool->n, (uint32_t)row);
+  return at < pool->n && pool->rows[at] == row;
 }
 
 struct pools {
-  const kvl_row *sorted; /* pool after pool, each followed by KVL_NONE, which no row equals */
+  struct pool pool[KVL_POOLS_MAX];
   uint32_t count;
-  const uint32_t *first; /* [count + 1] */
 };
 
 static bool in_union(const struct pools *p, kvl_row row)
 {
   for (uint32_t q = 0; q < p->count; q++) {
-    if (pool_has(p->sorted + p->first[q], p->first[q + 1] - p->first[q] - 1, row)) {
+    if (pool_has(&p->pool[q], row)) {
       return true;
     }
   }
@@ -94,6 +111,70 @@ static bool slot_is_named(const struct kvl_cache *c, uint32_t slot, const struct
   return elsewhere && in_union(p, (kvl_row)row);
 }
 
+/* Rows of the pool whose place is not a tier before the bank: at most CHUNK from pool->rows[*at] on, to `out`. Runs of RUN neighbouring rows on one
+ * page, which is what pools are made of, are looked at once. */
+enum { RUN = 8, CHUNK = 512 };
+
+static uint32_t take_chunk(const struct kvl_cache *c, const struct pool *pool, uint32_t *at, uint32_t *out)
+{
+  const kvl_row *rows = pool->rows;
+  uint32_t shift = c->geometry->page_shift;
+  uint32_t i = *at;
+  uint32_t n = 0;
+  while (i < pool->n && n + RUN <= CHUNK) {
+    uint32_t row = (uint32_t)rows[i];
+    if (row >= c->tail_first) { /* so are all after it */
+      i = pool->n;
+      break;
+    }
+    bool lent = kvl_row_frame(c, row) != KVL_NONE;
+    bool run = i + RUN <= pool->n && (uint32_t)rows[i + RUN - 1] == row + RUN - 1 && row >> shift == (row + RUN - 1) >> shift &&
+               row + RUN <= c->tail_first;
+    uint32_t taken = run ? RUN : 1;
+    if (!lent) {
+      for (uint32_t k = 0; k < taken; k++) {
+        out[n + k] = row + k;
+      }
+      __builtin_prefetch(&c->table[kvl_table_home(c, row)]);
+      __builtin_prefetch(&c->table[kvl_table_home(c, row + taken - 1)]);
+      n += taken;
+    }
+    i += taken;
+  }
+  *at = i;
+  return n;
+}
+
+/* Looks a chunk up in the table: marks bank slots, pins hot slots, adds what is nowhere to ws->row[missing ..]; returns the new number of those. */
+static uint32_t look_up_chunk(struct kvl_cache *c, struct kvl_resolve_ws *ws, const uint32_t *rows, uint32_t n, uint32_t missing)
+{
+  uint32_t hot_rows = c->geometry->hot_rows;
+  uint32_t elsewhere = c->geometry->bank_rows;
+  uint32_t rest = 0;
+  for (uint32_t i = 0; i < n; i++) { /* most are in the bank, at one of two entries: no branch */
+    const struct kvl_place_entry *pair = &c->table[kvl_table_home(c, rows[i])];
+    uint32_t first = 0u - (uint32_t)((uint32_t)pair[0].row == rows[i]);
+    uint32_t second = 0u - (uint32_t)((uint32_t)pair[1].row == rows[i]);
+    uint32_t place = ((uint32_t)pair[0].place & first) | ((uint32_t)pair[1].place & second);
+    uint32_t banked = (first | second) & (0u - (uint32_t)(place >= hot_rows));
+    c->bank_mark[((place - hot_rows) & banked) | (elsewhere & ~banked)] = c->announced;
+    ws->lane[rest] = rows[i];
+    rest += 1 + banked;
+  }
+  for (uint32_t i = 0; i < rest; i++) {
+    int32_t place = kvl_table_find(c, ws->lane[i]);
+    if (place == KVL_NONE) {
+      ws->row[missing++] = ws->lane[i];
+    } else if ((uint32_t)place >= hot_rows) {
+      c->bank_mark[(uint32_t)place - hot_rows] = c->announced;
+    } else if (!kvl_hot_is_pinned(c, (uint32_t)place)) {
+      c->pinned[place >> 6] |= UINT64_C(1) << (place & 63);
+      c->pins++;
+    }
+  }
+  return missing;
+}
+
 int kvl_announce_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, const struct kvl_query *pools, uint32_t pool_count,
                      struct kvl_fetch *copies, uint32_t *copy_count, kvl_row *dropped, uint32_t *drop_count)
 {
@@ -108,47 +189,35 @@ int kvl_announce_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, const s
   }
   c->announced++;
 
-  uint32_t first[KVL_POOLS_MAX + 1];
-  uint32_t sorted = 0;
+  struct pools union_of = {.count = pool_count};
+  uint32_t used = 0;
   for (uint32_t q = 0; q < pool_count; q++) {
-    first[q] = sorted;
-    sorted += clip_pool(&pools[q], c->committed, ws->sorted + sorted);
-    ws->sorted[sorted++] = KVL_NONE;
+    union_of.pool[q] = clip_pool(&pools[q], c->committed, ws->sorted, &used);
   }
-  first[pool_count] = sorted;
 
   /* Look at the union in order; what no tier holds is left in ws->row. */
+  uint32_t missing = 0;
   if (pool_count > 1) {
     kvl_seen_clear(ws);
   }
-  uint32_t missing = 0;
-  for (uint32_t i = 0; i < sorted; i++) {
-    kvl_row row = ws->sorted[i];
-    if (row == KVL_NONE) {
-      continue;
-    }
-    if (pool_count > 1) {
-      bool added;
-      kvl_seen_add(ws, row, &added);
-      if (!added) {
-        continue;
+  for (uint32_t q = 0; q < pool_count; q++) {
+    for (uint32_t at = 0; at < union_of.pool[q].n;) {
+      uint32_t rows[CHUNK];
+      uint32_t n = take_chunk(c, &union_of.pool[q], &at, rows);
+      if (pool_count > 1) { /* an earlier query's rows are looked at already */
+        uint32_t kept = 0;
+        for (uint32_t i = 0; i < n; i++) {
+          bool added;
+          kvl_seen_add(ws, (kvl_row)rows[i], &added);
+          rows[kept] = rows[i];
+          kept += added;
+        }
+        n = kept;
       }
-    }
-    if ((uint32_t)row >= c->tail_first || kvl_row_frame(c, (uint32_t)row) != KVL_NONE) {
-      continue;
-    }
-    int32_t place = kvl_table_find(c, (uint32_t)row);
-    if (place == KVL_NONE) {
-      ws->row[missing++] = (uint32_t)row;
-    } else if ((uint32_t)place >= g->hot_rows) {
-      c->bank_mark[(uint32_t)place - g->hot_rows] = c->announced;
-    } else if (!kvl_hot_is_pinned(c, (uint32_t)place)) {
-      c->pinned[place >> 6] |= UINT64_C(1) << (place & 63);
-      c->pins++;
+      missing = look_up_chunk(c, ws, rows, n, missing);
     }
   }
 
-  const struct pools union_of = {ws->sorted, pool_count, first};
   uint32_t copied = 0;
   uint32_t left_out = 0;
   uint32_t cursor = 0; /* slots below it hold rows of the union */

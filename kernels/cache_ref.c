@@ -10,14 +10,20 @@ static size_t round_up(size_t bytes)
   return (bytes + 63) & ~(size_t)63;
 }
 
-/* Room for n places at a load of 2/3 or less. */
-static uint32_t table_bits(uint64_t places)
+/* log2 of the smallest power of two that holds `entries`. */
+static uint32_t bits_for(uint64_t entries)
 {
-  uint32_t bits = 4;
-  while ((UINT64_C(1) << bits) < places + places / 2) {
+  uint32_t bits = 4; /* the hash chooses a line of 8 */
+  while ((UINT64_C(1) << bits) < entries) {
     bits++;
   }
   return bits;
+}
+
+/* The row table is at most two thirds full with hot rows, one third with bank rows: those come in runs of neighbours, which crowd a line. */
+static uint32_t table_bits(const struct kvl_cache_geometry *g)
+{
+  return bits_for((uint64_t)g->hot_rows * 3 / 2 + 1 + (uint64_t)g->bank_rows * 3);
 }
 
 struct layout {
@@ -38,14 +44,14 @@ static struct layout lay_out(const struct kvl_cache_geometry *g)
     l.stamp = at;
     at += round_up((size_t)g->hot_rows * sizeof(uint32_t));
   }
-  l.table = at;
-  at += ((size_t)1 << table_bits(places)) * sizeof(struct kvl_place_entry);
+  l.table = at; /* at a cache line, as are all arrays */
+  at += ((size_t)1 << table_bits(g)) * sizeof(struct kvl_place_entry);
   l.order = at;
   at += round_up((size_t)g->hot_rows * sizeof(uint64_t));
   l.pinned = at;
   at += round_up(((size_t)g->hot_rows + 63) / 64 * sizeof(uint64_t));
   l.bank_mark = at;
-  at += round_up((size_t)g->bank_rows * sizeof(uint32_t));
+  at += round_up(((size_t)g->bank_rows + 1) * sizeof(uint32_t));
   l.tail_place = at;
   at += round_up((size_t)g->tail_rows * sizeof(kvl_slot));
   l.tail_taken = at;
@@ -80,8 +86,8 @@ struct kvl_cache *kvl_cache_init(void *memory, const struct kvl_cache_geometry *
   c->tail_place = (kvl_slot *)(void *)(m + l.tail_place);
   c->tail_taken = (uint64_t *)(void *)(m + l.tail_taken);
   size_t places = (size_t)geometry->hot_rows + geometry->bank_rows;
-  uint32_t bits = table_bits(places);
-  c->pair_shift = 33 - bits;
+  uint32_t bits = table_bits(geometry);
+  c->line_shift = 35 - bits;
   c->table_mask = (uint32_t)((UINT64_C(1) << bits) - 1);
   c->order_skipped = UINT32_MAX;
   c->random = random_seed;
@@ -326,13 +332,13 @@ int kvl_cache_verify(const struct kvl_cache *cache)
 size_t kvl_resolve_ws_bytes(uint32_t lanes_max)
 {
   size_t list = round_up(((size_t)lanes_max + KVL_POOLS_MAX) * sizeof(uint32_t));
-  return round_up(sizeof(struct kvl_resolve_ws)) + 5 * list + ((size_t)1 << table_bits(lanes_max)) * sizeof(struct kvl_seen);
+  return round_up(sizeof(struct kvl_resolve_ws)) + 5 * list + ((size_t)1 << bits_for((uint64_t)lanes_max * 3 / 2 + 1)) * sizeof(struct kvl_seen);
 }
 
 struct kvl_resolve_ws *kvl_resolve_ws_init(void *memory, uint32_t lanes_max)
 {
   size_t list = round_up(((size_t)lanes_max + KVL_POOLS_MAX) * sizeof(uint32_t));
-  uint32_t bits = table_bits(lanes_max);
+  uint32_t bits = bits_for((uint64_t)lanes_max * 3 / 2 + 1);
   struct kvl_resolve_ws *ws = memory;
   char *m = (char *)memory + round_up(sizeof *ws);
   assert(((uintptr_t)memory & 63) == 0);

@@ -36,7 +36,7 @@ static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict
   uint64_t mapped = (uint64_t)c->pages << shift;
   uint32_t limit = pass.history < mapped ? pass.history : (uint32_t)mapped;
   const struct kvl_place_entry *table = c->table;
-  uint32_t pair_shift = c->pair_shift;
+  uint32_t line_shift = c->line_shift;
   uint32_t rest = 0;
   for (uint32_t i = 0; i < n; i++) {
     uint32_t row = (uint32_t)rows[i];
@@ -47,7 +47,7 @@ static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict
     rest_row[rest] = row;
     rest_lane[rest] = i;
     rest += lost;
-    __builtin_prefetch(&table[2 * kvl_row_hash(row, pair_shift) & (0u - lost)]);
+    __builtin_prefetch(&table[kvl_table_pair(row, line_shift) & (0u - lost)]);
   }
   return rest;
 }
@@ -58,7 +58,7 @@ static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint3
 {
   const struct kvl_place_entry *restrict table = c->table;
   uint32_t *restrict used = c->used;
-  uint32_t pair_shift = c->pair_shift;
+  uint32_t line_shift = c->line_shift;
   uint32_t history = pass.history;
   uint32_t seq = c->seq;
   uint32_t hot_rows = c->geometry->hot_rows;
@@ -70,7 +70,7 @@ static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint3
   for (uint32_t i = 0; i < n; i++) {
     uint32_t row = rest_row[i];
     uint32_t lane = rest_lane[i];
-    const struct kvl_place_entry *restrict pair = &table[2 * kvl_row_hash(row, pair_shift)];
+    const struct kvl_place_entry *restrict pair = &table[kvl_table_pair(row, line_shift)];
     uint32_t first = mask_of((uint32_t)pair[0].row == row);
     uint32_t second = mask_of((uint32_t)pair[1].row == row);
     uint32_t place = ((uint32_t)pair[0].place & first) | ((uint32_t)pair[1].place & second);

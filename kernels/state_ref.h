@@ -36,7 +36,7 @@ struct kvl_cache {
   uint32_t order_skipped;         /* first entry passed over that may be a victim later (pinned, or used in its transaction), or UINT32_MAX */
   uint32_t order_seq;             /* transaction in which the list was sorted: when that is the current one, nothing is left */
   uint32_t pins;                  /* pinned slots */
-  uint32_t pair_shift, table_mask;
+  uint32_t line_shift, table_mask;
   uint64_t random;
 
   struct kvl_place_entry *table;
@@ -46,7 +46,7 @@ struct kvl_cache {
                              the same array as `stamp` under LRU, so that a hit costs one store */
   uint64_t *order;        /* [hot_rows]: stamp << 32 | slot, ascending */
   uint64_t *pinned;       /* bit per hot slot */
-  uint32_t *bank_mark;    /* [bank_rows] */
+  uint32_t *bank_mark;    /* [bank_rows + 1]: the announcement that last named the row; the last element takes stores for rows elsewhere */
   kvl_slot *tail_place;   /* [tail_rows], by row modulo tail_rows */
   uint64_t *tail_taken;   /* bit per tail place */
 };
@@ -57,7 +57,7 @@ struct kvl_resolve_ws {
   uint32_t seen_mask, seen_shift;
   uint32_t *row, *lane; /* [lanes_max + 1] lanes not resolved yet, as compressed lists */
   uint32_t *miss_row, *miss_lane;
-  kvl_row *sorted;      /* [lanes_max] pools, sorted, one after the other */
+  kvl_row *sorted;      /* [lanes_max + KVL_POOLS_MAX] pools that had to be copied, clipped and sorted, one after the other */
   struct kvl_seen {
     kvl_row row;
     uint32_t epoch;
@@ -65,16 +65,22 @@ struct kvl_resolve_ws {
   } *seen;
 };
 
-/* The row table: linear probing from an even index, so that the first two entries looked at share a cache line and one branch-free look at both
- * finds nine rows of ten; multiplicative hash; deletion by shifting back (no tombstones). */
+/* The row table: linear probing, deletion by shifting back (no tombstones). Rows begin at an even entry, so that the first two entries looked at share
+ * a cache line and one branch-free look at both finds most rows; four neighbouring rows share a line (pools are runs of rows). The hash is
+ * multiplicative, of row / 4. */
 static inline uint32_t kvl_row_hash(uint32_t row, uint32_t shift)
 {
   return (row * 0x9e3779b1u) >> shift;
 }
 
+static inline uint32_t kvl_table_pair(uint32_t row, uint32_t line_shift)
+{
+  return (kvl_row_hash(row >> 2, line_shift) << 3) | ((row & 3) << 1);
+}
+
 static inline uint32_t kvl_table_home(const struct kvl_cache *c, uint32_t row)
 {
-  return 2 * kvl_row_hash(row, c->pair_shift);
+  return kvl_table_pair(row, c->line_shift);
 }
 
 /* Where `row` (>= 0) is, or the empty entry where it would go. There always is one: a table is at most two thirds full, plus one row. */
