@@ -524,7 +524,8 @@ void kvl_gap_start(struct kvl_gap *g, uint64_t seed, uint64_t stream)
   memset(g->used, 0, words * sizeof *g->used);
   memset(g->bursting, 0, words * sizeof *g->bursting);
   g->rows = 0;
-  g->queries = 0;
+  g->queries = 1;
+  g->out_rows = 0; /* no selection before the first step */
   g->released_count = 0;
   g->forgotten = 0;
   memset(g->filter, 0, sizeof g->filter);

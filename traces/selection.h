@@ -56,7 +56,8 @@ int kvl_source_open_library(struct kvl_selection_source **source, const struct k
                             uint32_t input_tokens, uint32_t steps, struct kvl_err *err);
 void kvl_source_close(struct kvl_selection_source *source); /* NULL is fine; close its streams first */
 
-/* A stream with room for requests of up to tokens_max tokens and queries_max queries a step; reused from request to request. NULL: no memory. */
+/* A stream with room for requests of up to tokens_max tokens and queries_max queries a step; reused from request to request. NULL: no memory,
+ * or more rows a cache than a source can name (presets: 8,388,608). */
 struct kvl_selection_stream *kvl_stream_create(const struct kvl_selection_source *source, uint32_t tokens_max, uint32_t queries_max);
 void kvl_stream_destroy(struct kvl_selection_stream *stream);
 
