@@ -7,9 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim/scenario.h"
 #include "tests/sim/tiny.h"
 
-enum { RUNS = 300, TEXT = 16384 };
+enum { RUNS = 200, TEXT = 16384 };
 
 static uint64_t current;
 static const char *note;
@@ -139,6 +140,44 @@ static bool constant_load(uint64_t seed)
   return true;
 }
 
+/* The project's own scenarios, shortened and short of memory, with copies that land late. */
+static bool real_scenario(uint64_t seed, const char *name, const char *const *sets, unsigned count, uint32_t slots, bool bytes)
+{
+  static struct tiny t;
+  static char text[TEXT];
+  struct kvl_scenario_doc *doc = NULL;
+  struct kvl_err err = {""};
+  char path[512];
+  current = seed;
+  note = name;
+  (void)snprintf(path, sizeof path, "%s/%s.json", KVL_SCENARIOS, name);
+  if (kvl_scenario_load(&doc, path, sets, count, &err) != 0) {
+    return fail("the scenario does not load", err.text);
+  }
+  memset(&t, 0, sizeof t);
+  t.s = *kvl_scenario_of(doc);
+  t.s.seed = seed;
+  t.slots = slots;
+  t.threads = 2;
+  t.bytes = bytes;
+  t.delay = (struct delay_config){.seed = seed, .max_ns = 40000000};
+  bool ok = run_once(&t, text);
+  kvl_scenario_free(doc);
+  return ok;
+}
+
+static bool real_scenarios(uint64_t seed)
+{
+  static const char *const mooncake[] = {"workload.requests=25", "node.kv_pool_bytes=150000000"};
+  static const char *const agent[] = {"workload.requests=15", "node.kv_pool_bytes=150000000", "workload.time_scale=0.02"};
+  static const char *const published[] = {"workload.concurrency=10", "workload.requests=20", "workload.input_tokens=4001", "workload.cached_tokens=4000",
+                                          "workload.output_tokens=70", "workload.open_interval_ms=1", "policy.hot_rows=700", "policy.bank_rows=0",
+                                          "node.kv_pool_bytes=40000000", "node.host_pool_bytes=50000000", "policy.admission_copy=side_stream",
+                                          "policy.revoke_order=least_selected", "selection.preset=cold-a", "selection.library_sessions=0"};
+  return real_scenario(seed, "mooncake-sample", mooncake, 2, 64, false) && real_scenario(seed, "agent-sample", agent, 3, 64, false) &&
+         real_scenario(seed, "published-256", published, sizeof published / sizeof published[0], 8, true);
+}
+
 int main(int argc, char **argv)
 {
   uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -150,7 +189,7 @@ int main(int argc, char **argv)
   }
   printf("seed %llu, %u scenarios\n", (unsigned long long)seed, runs);
   (void)fflush(stdout);
-  uint32_t failed = !constant_load(seed);
+  uint32_t failed = !constant_load(seed) + !real_scenarios(seed);
   for (uint32_t i = 0; i < runs; i++) {
     failed += !play(seed + i, folder);
   }

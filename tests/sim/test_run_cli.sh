@@ -118,7 +118,9 @@ head -c 1000 "$scenarios/workloads/agent-sample.csv" >cut.csv
 expect 1 'cut.csv:' run "$scenarios/agent-sample.json" --set=workload.file=cut.csv
 expect 1 'missing.trace' run small.json --set=selection.source=trace --set=selection.file=missing.trace
 "$program" trace gen --out=good.trace --model=deepseek-v4.1-flash --context=3000 --sessions=2 --steps=15 >out 2>err
-expect 0 'requests_completed	9' run small.json --format=tsv --set=selection.source=trace --set=selection.file=good.trace
+expect 0 'requests_completed	9' run small.json --format=tsv --set=selection.source=trace --set=selection.file=good.trace --plane=host --verify
+grep -q ' 0 differ' err
+result $? 'recorded selections on the host plane'
 head -c 20000 good.trace >cut.trace
 expect 1 'cut.trace' run small.json --set=selection.source=trace --set=selection.file=cut.trace
 "$program" trace gen --out=other.trace --k=64 --context=3000 --sessions=1 --steps=5 >out 2>err

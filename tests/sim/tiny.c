@@ -266,7 +266,7 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
 static int open_source(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
   int rc = kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
-  if (rc != 0 || s->selection.library_sessions == 0) {
+  if (rc != 0 || s->selection.library_sessions == 0 || s->workload.kind == KVL_WORK_FILE) {
     return rc;
   }
   struct kvl_selection_source *generator = *source;
