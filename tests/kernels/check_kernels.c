@@ -15,6 +15,7 @@
 #include "backend/base/rng.h"
 #include "kernels/segments.h"
 #include "tests/kernels/check_kernels.h"
+#include "kernels/state_ref.h"
 #include "tests/kernels/gpu.h"
 
 #define PICK(rng, ...) ((const uint32_t[]){__VA_ARGS__})[kvl_rng_below(rng, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))]
@@ -105,6 +106,9 @@ static const char *move_on(struct gpu *g, struct kvl_rng *rng)
   for (uint32_t r = 0; r < g->c.requests; r++) {
     struct kvl_cache *c = g->cache[r];
     uint32_t tail = kvl_cache_tail_rows(c);
+    if (kvl_rng_below(rng, 3) == 0) { /* as if many transactions had touched nothing: stamps far apart */
+      c->seq += PICK(rng, 1, 30, 900, 1022, 1023, 1024, 3000, 70000);
+    }
     switch (kvl_rng_below(rng, 4)) {
     case 0:
       if ((uint32_t)kvl_cache_committed(c) + g->c.geometry.scratch_rows < g->c.rows_max) {

@@ -355,7 +355,7 @@ const char *gpu_push(struct gpu *g)
     size_t base = r * g->request_bytes;
     const struct {
       size_t at, bytes;
-    } parts[] = {{o.head, 12}, {o.pages, (size_t)g->c.pages_max * 4}, {o.tail, (size_t)g->c.geometry.tail_rows * 4}};
+    } parts[] = {{o.head, 16}, {o.pages, (size_t)g->c.pages_max * 4}, {o.tail, (size_t)g->c.geometry.tail_rows * 4}};
     for (int p = 0; p < 3; p++) {
       for (size_t at = base + parts[p].at; at < base + parts[p].at + parts[p].bytes; at += 4) {
         if (memcmp(before + at, g->state_host + at, 4) != 0 && n < POKES_MAX) {

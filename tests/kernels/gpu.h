@@ -60,7 +60,7 @@ void gpu_close(struct gpu *gpu);
 kvl_row *gpu_rows(struct gpu *g, uint32_t entry, uint32_t query);  /* where to write the selection of a query */
 kvl_row *gpu_pool(struct gpu *g, uint32_t entry, uint32_t query);
 
-/* Sends what the policy changes (heads, page maps, tail places) to the device, by the poke kernel. */
+/* Sends what the policy changes (heads, page maps, tail places), and the number of transactions, to the device, by the poke kernel. */
 const char *gpu_push(struct gpu *g);
 
 /* Runs the batch that g->entry (request ids only), g->query and rows describe: `reference` runs it on the host; `device` one variant, on the GPU,
