@@ -81,16 +81,16 @@ static int loop(struct engine *e, enum kvl_run_status *status)
     if (rc != 0) {
       return rc;
     }
-    if (kvl_engine_now(e) >= KVL_TIME_MAX) {
-      return kvl_err_set(e->err, -ERANGE, "%s: the run has passed 146 years of simulated time, %llu requests done: a cost or a rate is out of reason",
-                         e->s->file, (unsigned long long)e->tally.completed);
-    }
     if (e->active == 0 && kvl_load_exhausted(c->load)) {
       return 0;
     }
     if (idle) {
       return kvl_err_set(e->err, -EPROTO, "nothing moves: %u requests are active, %u of them waiting for a decode slot (a bug)", e->active,
                          e->waiting_total);
+    }
+    if (kvl_engine_now(e) >= KVL_TIME_MAX) {
+      return kvl_err_set(e->err, -ERANGE, "%s: the run has passed 146 years of simulated time, %llu requests done: a cost or a rate is out of reason",
+                         e->s->file, (unsigned long long)e->tally.completed);
     }
     if ((c->stop != NULL && *c->stop != 0) || (e->s->limits.simulated_ns_max != 0 && kvl_engine_now(e) >= e->s->limits.simulated_ns_max)) {
       *status = KVL_RUN_INTERRUPTED;
