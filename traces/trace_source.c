@@ -504,7 +504,7 @@ static uint32_t trace_rows(struct kvl_selection_stream *stream, uint32_t point, 
   bool astray = false;
 
   *rows = out;
-  if (t->broken)
+  if (t->broken || !t->begun)
     return 0;
   if (wanted == there) { /* the whole history */
     for (uint32_t i = 0; i < there; i++)

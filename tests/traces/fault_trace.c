@@ -310,7 +310,9 @@ START_TEST(source_of_a_damaged_file)
   ck_assert_int_eq(kvl_source_status(source, &err), 0);
   ck_assert_int_eq(truncate(path, 310), 0);
   stream = kvl_stream_create(source, 1000, 1);
+  ck_assert_uint_eq(kvl_stream_rows(stream, 0, 0, &rows), 0); /* before the first step there are none */
   kvl_stream_start(stream, 0, 500);
+  ck_assert_uint_eq(kvl_stream_rows(stream, 0, 0, &rows), 0);
   kvl_stream_step(stream, 500, 1);
   ck_assert_uint_eq(kvl_stream_rows(stream, 0, 0, &rows), 0);
   ck_assert_int_eq(kvl_source_status(source, &err), -ENODATA);
