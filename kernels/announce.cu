@@ -10,35 +10,12 @@
 
 #include <cerrno>
 
+#include "kernels/cluster.cuh"
 #include "kernels/resolve_batch.h"
 
 namespace {
 
 constexpr int NT = 1024;
-
-__device__ uint32_t block_scan(uint32_t value, uint32_t *scan, uint32_t *total)
-{
-  uint32_t lane = threadIdx.x & 31;
-  uint32_t warp = threadIdx.x >> 5;
-  uint32_t sum = value;
-  for (int d = 1; d < 32; d *= 2) {
-    uint32_t below = __shfl_up_sync(~0u, sum, d);
-    sum += lane >= (uint32_t)d ? below : 0;
-  }
-  __syncthreads();
-  if (lane == 31) {
-    scan[warp] = sum;
-  }
-  __syncthreads();
-  uint32_t base = 0;
-  uint32_t all = 0;
-  for (uint32_t w = 0; w < NT / 32; w++) {
-    base += w < warp ? scan[w] : 0;
-    all += scan[w];
-  }
-  *total = all;
-  return base + sum - value;
-}
 
 __device__ bool pool_has(const kvl_row *pool, uint32_t n, kvl_row row)
 {
@@ -125,7 +102,7 @@ __global__ void __launch_bounds__(NT) announce_kernel(const __grid_constant__ kv
   for (uint32_t base = 0; base < words; base += NT) {
     uint32_t word = base + threadIdx.x;
     uint32_t sum;
-    uint32_t before = block_scan(word < words ? (uint32_t)__popc(missing[word]) : 0, scan, &sum);
+    uint32_t before = block_scan<NT>(word < words ? (uint32_t)__popc(missing[word]) : 0, scan, &sum);
     if (word < words) {
       rank[word] = total + before;
     }
@@ -152,7 +129,7 @@ __global__ void __launch_bounds__(NT) announce_kernel(const __grid_constant__ kv
       }
     }
     uint32_t sum;
-    uint32_t before = block_scan(usable, scan, &sum);
+    uint32_t before = block_scan<NT>(usable, scan, &sum);
     if (usable && found + before < bank_rows) {
       slots[found + before] = slot;
     }
@@ -180,7 +157,7 @@ __global__ void __launch_bounds__(NT) announce_kernel(const __grid_constant__ kv
     }
   }
   if (threadIdx.x == 0) {
-    e.head->bank_used = min(bank_rows, bank_used + min(found, bank_rows - bank_used));
+    e.head->bank_used = bank_used + min(found, bank_rows - bank_used);
     b.copy_count[blockIdx.x] = found;
     b.drop_count[blockIdx.x] = total - found;
   }
