@@ -161,8 +161,7 @@ static void published_cold(const struct sessions *sessions)
   judge("mean run, steps", 1 / (1 - share[0]), .95 * 1.82, 1.05 * 1.82);
 }
 
-/* One line of the stored curves against the generator, two sessions together: within 12 % and a percentage point. (Means of more sessions agree within 3 % up to
- * 8 k and within 10 % beyond.) The population of static terms differs from seed to seed there, so even two runs
+/* One line of the stored curves against the generator, two sessions together: within 12 % and a percentage point. The population of static terms differs from seed to seed there, so even two runs
  * of the score process differ by a few percent. */
 static int compare_line(const char *line, uint64_t seed)
 {
