@@ -31,7 +31,7 @@ static const char help[] =
   "  --k=ROWS             rows a selection (default: the model's; curve without a model: 2048)\n"
   "  --tokens-per-row=N   of the single cache (1)\n"
   "  --context=TOKENS     history before the first step (gen: 500000; curve: 65536)\n"
-  "  --sessions=N         gen: 16; curve: 1, of a file the first 4\n"
+  "  --sessions=N         gen: 16; curve: 4, one alone is off by several per cent\n"
   "  --steps=N            decode steps a session (gen: 800; curve: 600)\n"
   "  --seed=N             (1)\n"
   "curve:\n"

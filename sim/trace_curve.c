@@ -253,7 +253,7 @@ static int of_preset(struct curve *v, struct kvl_err *err)
     err->text[0] = '\0'; /* said already */
     return code;
   }
-  v->sessions = v->sessions_of = v->call->sessions ? v->call->sessions : 1;
+  v->sessions = v->sessions_of = v->call->sessions ? v->call->sessions : 4;
   v->steps = v->call->steps ? v->call->steps : 600;
   v->warm = kvl_trace_given(v->call, "warm") ? v->call->warm : v->steps / 2;
   (void)snprintf(v->source, sizeof v->source, "%s, preset %s", model, v->call->preset);
