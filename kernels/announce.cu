@@ -1,10 +1,11 @@
-// Announce on the GPU: the union of the pools, pins, bank slots for rows in no tier. Rules: resolve.h and section 5 of the semantics; arguments:
-// resolve_batch.h. One block a request, two launches for a batch: `announce` and `end_group`.
+// Announce on the GPU: the union of the pools, pins, bank slots for rows in no tier. Rules: resolve.h and section 5 of the semantics;
+// arguments: resolve_batch.h. One block a request, two launches for a batch: `announce` and `end_group`.
 //
-//   look up  Every lane of the pools in parallel. A row an earlier pool of the request names too (binary search: pools ascend) is that pool's; a row
-//            found hot pins its slot, one found in the bank marks it, one found nowhere sets its lane's bit.
-//   slots    Candidates in order: the empty ones, then, ascending, those whose row is not in the union (not marked and, when a tier before the bank
-//            also has its row, not in any pool). A prefix sum over bit words gives each its number, as it gives each missing row its rank.
+//   look up  Every lane of the pools in parallel. A row an earlier pool of the request names too (binary search: pools ascend) is that
+//            pool's; a row found hot pins its slot, one found in the bank marks it, one found nowhere sets its lane's bit.
+//   slots    Candidates in order: the empty ones, then, ascending, those whose row is not in the union (not marked and, when a tier before
+//            the bank also has its row, not in any pool). A prefix sum over bit words gives each its number, as it gives each missing row
+//            its rank.
 //   match    The i-th missing row takes the i-th slot; rows past the last slot are dropped.
 #include <cuda_runtime.h>
 

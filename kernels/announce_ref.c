@@ -99,8 +99,8 @@ static bool in_union(const struct pools *p, kvl_row row)
   return false;
 }
 
-/* Is the bank slot's row in the current union? The look-up marked those it found in the bank; a row that a tier before the bank also holds was found
- * there instead, so it has to be searched for. */
+/* Is the bank slot's row in the current union? The look-up marked those it found in the bank; a row that a tier before the bank also holds
+ * was found there instead, so it has to be searched for. */
 static bool slot_is_named(const struct kvl_cache *c, uint32_t slot, const struct pools *p)
 {
   if (c->bank_mark[slot] == c->announced) {
@@ -111,8 +111,8 @@ static bool slot_is_named(const struct kvl_cache *c, uint32_t slot, const struct
   return elsewhere && in_union(p, (kvl_row)row);
 }
 
-/* Rows of the pool whose place is not a tier before the bank: at most CHUNK from pool->rows[*at] on, to `out`. Runs of RUN neighbouring rows on one
- * page, which is what pools are made of, are looked at once. */
+/* Rows of the pool whose place is not a tier before the bank: at most CHUNK from pool->rows[*at] on, to `out`. Runs of RUN neighbouring
+ * rows on one page, which is what pools are made of, are looked at once. */
 enum { RUN = 8, CHUNK = 512 };
 
 static uint32_t take_chunk(const struct kvl_cache *c, const struct pool *pool, uint32_t *at, uint32_t *out)
@@ -145,7 +145,8 @@ static uint32_t take_chunk(const struct kvl_cache *c, const struct pool *pool, u
   return n;
 }
 
-/* Looks a chunk up in the table: marks bank slots, pins hot slots, adds what is nowhere to ws->row[missing ..]; returns the new number of those. */
+/* Looks a chunk up in the table: marks bank slots, pins hot slots, adds what is nowhere to ws->row[missing ..]; returns the new number of
+ * those. */
 static uint32_t look_up_chunk(struct kvl_cache *c, struct kvl_resolve_ws *ws, const uint32_t *rows, uint32_t n, uint32_t missing)
 {
   uint32_t hot_rows = c->geometry->hot_rows;

@@ -243,7 +243,8 @@ static int verify_table(const struct kvl_cache *c)
   uint32_t hot = 0;
   uint32_t bank = 0;
   uint32_t entries = 0;
-  for (uint32_t p = 0; p < places; p++) { /* every row is found at its place, in one place only, and is committed history outside the tail */
+  /* every row is found at its place, in one place only, and is committed history outside the tail */
+  for (uint32_t p = 0; p < places; p++) {
     kvl_row row = c->row_of_place[p];
     if (row != KVL_NONE) {
       CHECK(row >= 0 && (uint32_t)row < c->committed);
@@ -316,7 +317,8 @@ int kvl_cache_verify(const struct kvl_cache *cache)
     }
   }
   CHECK(taken == c->committed - c->tail_first);
-  for (uint32_t row = c->tail_first; row < c->committed; row++) { /* as many rows as taken places, each on a taken place: with `taken` above and ... */
+  /* as many rows as taken places, each on a taken place: with `taken` above and ... */
+  for (uint32_t row = c->tail_first; row < c->committed; row++) {
     uint32_t place = (uint32_t)c->tail_place[row % c->geometry->tail_rows];
     CHECK(place < c->geometry->tail_rows && ((c->tail_taken[place >> 6] >> (place & 63)) & 1u));
     for (uint32_t other = c->tail_first; other < row; other++) { /* ... no place twice, the places are exactly the taken ones */
@@ -332,7 +334,8 @@ int kvl_cache_verify(const struct kvl_cache *cache)
 size_t kvl_resolve_ws_bytes(uint32_t lanes_max)
 {
   size_t list = round_up(((size_t)lanes_max + KVL_POOLS_MAX) * sizeof(uint32_t));
-  return round_up(sizeof(struct kvl_resolve_ws)) + 5 * list + ((size_t)1 << bits_for((uint64_t)lanes_max * 3 / 2 + 1)) * sizeof(struct kvl_seen);
+  size_t seen = ((size_t)1 << bits_for((uint64_t)lanes_max * 3 / 2 + 1)) * sizeof(struct kvl_seen);
+  return round_up(sizeof(struct kvl_resolve_ws)) + 5 * list + seen;
 }
 
 struct kvl_resolve_ws *kvl_resolve_ws_init(void *memory, uint32_t lanes_max)

@@ -1,5 +1,5 @@
-// Blocks that work together: the cluster's barrier, stores into each other's shared memory (sm_90; one block alone elsewhere), and sums over a block.
-// Included by kernels/*.cu only.
+// Blocks that work together: the cluster's barrier, stores into each other's shared memory (sm_90; one block alone elsewhere), and sums
+// over a block. Included by kernels/*.cu only.
 #ifndef KVL_KERNELS_CLUSTER_CUH
 #define KVL_KERNELS_CLUSTER_CUH
 

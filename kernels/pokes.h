@@ -1,5 +1,5 @@
-/* Small updates of state in device memory, in stream order: page maps (a page lent, revoked, invalidated), scalars of a cache head, places of
- * tail rows. One launch writes a list of 32-bit words. No two pokes of a list may name one word. */
+/* Small updates of state in device memory, in stream order: page maps (a page lent, revoked, invalidated), scalars of a cache head, places
+ * of tail rows. One launch writes a list of 32-bit words. No two pokes of a list may name one word. */
 #ifndef KVL_KERNELS_POKES_H
 #define KVL_KERNELS_POKES_H
 

@@ -1,19 +1,21 @@
 // Fused resolve on the GPU: look-up, dedup, victims, fetch and final addresses in one launch. Rules: resolve.h; arguments: resolve_batch.h.
 //
-// One request is worked on by a cluster of 1 to 8 blocks (1 below sm_90), so that one request alone uses eight multiprocessors and a full batch
-// fills the chip. A cluster's blocks run together by definition, meet at hardware barriers and write into each other's shared memory: no spinning, no
-// assumption about scheduling. Registers: 128 a thread at most (512 threads a multiprocessor), held by the launch bounds; no spills.
+// One request is worked on by a cluster of 1 to 8 blocks (1 below sm_90), so that one request alone uses eight multiprocessors and a full
+// batch fills the chip. A cluster's blocks run together by definition, meet at hardware barriers and write into each other's shared memory:
+// no spinning, no assumption about scheduling. Registers: 128 a thread at most (512 threads a multiprocessor), held by the launch bounds;
+// no spills.
 //
-//   look up   Every block takes its share of the lanes. Page map and dense map are read at once (independent loads); a hit stamps its slot. A miss
-//             claims its row with atomicMax(place_of_row[row], -1 - lane): whatever the order, the first lane of the request wins. Claims are negative,
-//             so a concurrent look-up of that row still sees "not here": look-ups read the state before the transaction.
+//   look up   Every block takes its share of the lanes. Page map and dense map are read at once (independent loads); a hit stamps its slot.
+//             A miss claims its row with atomicMax(place_of_row[row], -1 - lane): whatever the order, the first lane of the request wins.
+//             Claims are negative, so a concurrent look-up of that row still sees "not here": look-ups read the state before the
+//             transaction.
 //   barrier   The blocks tell each other how many lanes missed. None: done.
-//   dedup     A block reads back its claims: lanes that won are the distinct misses. It sets their bits in every block of the cluster and starts their
-//             host reads, into registers.
+//   dedup     A block reads back its claims: lanes that won are the distinct misses. It sets their bits in every block of the cluster and
+//             starts their host reads, into registers.
 //   victims   Block 0 picks the oldest slots, in order (victims.cuh), into every block.
 //   barrier
-//   place     The rank of a winning lane among all (a prefix sum over bit words) is its place in order of first appearance: the rank-th victim, or
-//             overflow. Addresses are written, rows stored as they arrive, then maps and stamps.
+//   place     The rank of a winning lane among all (a prefix sum over bit words) is its place in order of first appearance: the rank-th
+//             victim, or overflow. Addresses are written, rows stored as they arrive, then maps and stamps.
 //
 // Determinism: no result depends on the order in which atomics or blocks run.
 #include <cuda_runtime.h>
@@ -28,7 +30,7 @@ namespace {
 
 constexpr int OWN = 1024;         // lanes of a block whose misses are listed in shared memory; more are listed in the work memory
 constexpr int WORDS = KVL_LANES_MAX / 32;
-constexpr int GROUP = 4;          // neighbouring lanes of one block; groups go to the blocks of a cluster in turn, so that misses spread evenly
+constexpr int GROUP = 4;          // neighbouring lanes of one block; groups go to blocks in turn, so that misses spread evenly
 constexpr uint32_t CLUSTER_MAX = 8; // 16 was tried: its barriers cost what its reads gain
 
 struct rank_memory {
@@ -51,8 +53,8 @@ template <int NT> struct block_memory {
   uint32_t found;               // victims found
 };
 
-// The misses of a block, in three lists without order: lanes that missed; of those, the first of its row in the request (own: this block fetches
-// it); the others.
+// The misses of a block, in three lists without order: lanes that missed; of those, the first of its row in the request (own: this block
+// fetches it); the others.
 struct miss_lists {
   uint32_t *lane, *row;
   uint32_t *own_lane, *own_row; // own_lane becomes the address it goes to
@@ -61,7 +63,8 @@ struct miss_lists {
 
 // Loads go out in two waves: entry, queries and rows; then head, dense map and page map, before it is known whether the row may be seen.
 template <int NT>
-__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t worker, uint32_t workers,
+__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t worker,
+                            uint32_t workers,
                             uint32_t lanes, kvl_cache_head &head)
 {
   const kvl_resolve_entry &e = s.entry;
@@ -273,9 +276,9 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     }
   }
   __syncthreads();
-  // Host reads of this block's own misses before their places are known, as many as registers hold. When they are few they start before block 0 picks
-  // victims. Many would make it wait: with the host link busy, every access of the multiprocessor to memory waits behind it (measured; through the bulk
-  // copy engine as well, which moreover fetches rows of this size at half the rate).
+  // Host reads of this block's own misses before their places are known, as many as registers hold. When they are few they start before
+  // block 0 picks victims. Many would make it wait: with the host link busy, every access of the multiprocessor to memory waits behind it
+  // (measured; through the bulk copy engine as well, which moreover fetches rows of this size at half the rate).
   const uint32_t own = s.own;
   const uint32_t per_row = b.row_bytes / (uint32_t)sizeof(V);
   const uint32_t units = own * per_row;
@@ -477,8 +480,8 @@ template <int NT, int THREADS> device_facts facts()
   return known[device];
 }
 
-// The largest cluster, up to `cluster` blocks, of which all entries run at once with a multiprocessor a block, and whose blocks have enough to do: a
-// small cluster, whose block 0 also looks up, does not pay below NT lanes a block.
+// The largest cluster, up to `cluster` blocks, of which all entries run at once with a multiprocessor a block, and whose blocks have enough
+// to do: a small cluster, whose block 0 also looks up, does not pay below NT lanes a block.
 template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *context, uint32_t cluster)
 {
   size_t lanes = (size_t)batch->queries_max * batch->k;

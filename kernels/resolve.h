@@ -6,7 +6,8 @@
  * simulator runs) and the CUDA kernel (resolve.cu). The rules are in the project's semantics page; in short:
  *
  *   - one call is one transaction: all queries of one request, of one selection, of one step;
- *   - every row is looked up against the state before the call; only then do the distinct misses take victims, in order of first appearance;
+ *   - every row is looked up against the state before the call; only then do the distinct misses take victims, in order of first
+ *     appearance;
  *   - -1 and padding touch nothing; a row at or past the query's boundary, or uncommitted and not in scratch, is a violation: address -1;
  *   - a victim is the slot with the smallest (stamp, slot) not used in this transaction and not pinned; no victim left: overflow scratch.
  */

@@ -1,16 +1,16 @@
 /* Resolve and announce for a batch: one launch for one selection of many requests, the entry points that the GPU runs.
  *
- * Plain C, no CUDA type: a stream is a void pointer. The reference and every CUDA variant have the same signature and stand in one table, so that
- * a checker compares and times the very calls that a plane makes. Meaning: resolve.h.
+ * Plain C, no CUDA type: a stream is a void pointer. The reference and every CUDA variant have the same signature and stand in one table,
+ * so that a checker compares and times the very calls that a plane makes. Meaning: resolve.h.
  *
  * Where the CPU keeps a small hash table, a GPU keeps the dense map of a cache, place_of_row: 4 bytes a row of history (under 1.5 % of a
- * V4.1 session's rows); a hit is one load and one stamp. All pointers below are device pointers for CUDA; the reference reads the same structs
- * from host memory, but works on struct kvl_cache (struct kvl_resolve_host).
+ * V4.1 session's rows); a hit is one load and one stamp. All pointers below are device pointers for CUDA; the reference reads the same
+ * structs from host memory, but works on struct kvl_cache (struct kvl_resolve_host).
  *
- * Limits: entries 1..65535; queries_max * k <= 32768 (8 queries of 4096); hot_rows, bank_rows < 2^30; row_bytes a multiple of 8 (of 16 is faster),
- * arena and host rows aligned to 16; at most one entry a request. An overflow area has room for queries_max * k rows; a cache
- * has fewer than 2^32 - 1 transactions. Memory of one launch is the caller's: KVL_RESOLVE_WORK_WORDS an entry. No allocation, no synchronisation;
- * capturable in a graph (the first launch on a device asks it what it can do: it must come before, and from one thread). */
+ * Limits: entries 1..65535; queries_max * k <= 32768 (8 queries of 4096); hot_rows, bank_rows < 2^30; row_bytes a multiple of 8 (of 16 is
+ * faster), arena and host rows aligned to 16; at most one entry a request. An overflow area has room for queries_max * k rows; a cache
+ * has fewer than 2^32 - 1 transactions. Memory of one launch is the caller's: KVL_RESOLVE_WORK_WORDS an entry. No allocation, no
+ * synchronisation; capturable in a graph (the first launch on a device asks it what it can do: it must come before, and from one thread). */
 #ifndef KVL_KERNELS_RESOLVE_BATCH_H
 #define KVL_KERNELS_RESOLVE_BATCH_H
 
@@ -65,7 +65,8 @@ struct kvl_resolve_batch {
   struct kvl_fetch *fetches;              /* [entries][queries_max * k] or NULL */
   uint32_t *fetch_count;                  /* [entries] */
   struct kvl_resolve_counts *counts;      /* [entries], added to */
-  unsigned char *arena;                   /* address a is at byte a * row_bytes; fetched rows are copied here. NULL for the reference: no bytes */
+  /* address a is at byte a * row_bytes; fetched rows are copied here. NULL for the reference: no bytes */
+  unsigned char *arena;
   uint32_t *work;                         /* [entries][KVL_RESOLVE_WORK_WORDS(queries_max * k, hot_rows)], contents irrelevant */
 };
 
@@ -84,7 +85,8 @@ struct kvl_announce_batch {
   uint32_t *copy_count, *drop_count;   /* [entries] */
   uint32_t *work;                      /* [entries][KVL_ANNOUNCE_WORK_WORDS(queries_max * pool_max, bank_rows)] */
 };
-#define KVL_ANNOUNCE_WORK_WORDS(lanes, bank_rows) ((((size_t)(lanes) + 31) / 32) * 2 + (size_t)(bank_rows) + ((size_t)(bank_rows) + 31) / 32)
+#define KVL_ANNOUNCE_WORK_WORDS(lanes, bank_rows) \
+  ((((size_t)(lanes) + 31) / 32) * 2 + (size_t)(bank_rows) + ((size_t)(bank_rows) + 31) / 32)
 
 /* What the reference works on: the cache of each request id, and a workspace for queries_max * k (or pool) lanes. */
 struct kvl_resolve_host {
@@ -92,8 +94,8 @@ struct kvl_resolve_host {
   struct kvl_resolve_ws *ws;
 };
 
-/* `context`: a cudaStream_t for CUDA, a struct kvl_resolve_host for the reference. 0; -EINVAL: a limit above is broken; -EIO: the launch was refused
- * (nothing runs); -EOVERFLOW (reference): see kvl_resolve_ref. */
+/* `context`: a cudaStream_t for CUDA, a struct kvl_resolve_host for the reference. 0; -EINVAL: a limit above is broken; -EIO: the launch
+ * was refused (nothing runs); -EOVERFLOW (reference): see kvl_resolve_ref. */
 typedef int kvl_resolve_batch_fn(const struct kvl_resolve_batch *batch, void *context);
 typedef int kvl_announce_batch_fn(const struct kvl_announce_batch *batch, void *context);
 

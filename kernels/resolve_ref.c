@@ -4,8 +4,8 @@
  *   2. the rest: first two entries of the row table, without a branch (most hot and bank hits end here);
  *   3. what is left: collisions, misses, tail, scratch, -1, violations.
  *
- * Look-ups of all queries come before the first miss is placed. Duplicate misses need no set of their own: the first one enters the row table,
- * the next finds it there (rows in overflow, which are not in the table, go through the workspace's set). */
+ * Look-ups of all queries come before the first miss is placed. Duplicate misses need no set of their own: the first one enters the row
+ * table, the next finds it there (rows in overflow, which are not in the table, go through the workspace's set). */
 #include "kernels/state_ref.h"
 
 #include <errno.h>
@@ -17,14 +17,16 @@ struct pass {
   uint32_t visible; /* rows below it and at or past `history` are in the tail or the scratch */
 };
 
-/* Passes 1 and 2 select by mask, not by condition: half of the lanes go either way at random, and a compiler that sees a condition writes a branch. */
+/* Passes 1 and 2 select by mask, not by condition: half of the lanes go either way at random, and a compiler that sees a condition writes a
+ * branch. */
 static inline uint32_t mask_of(bool condition)
 {
   return 0u - (uint32_t)condition;
 }
 
 /* Pass 1. Returns how many lanes are left in rest_row / rest_lane. */
-static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict rows, uint32_t n, struct pass pass, uint32_t *restrict rest_row,
+static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict rows, uint32_t n, struct pass pass,
+                              uint32_t *restrict rest_row,
                               uint32_t *restrict rest_lane, kvl_addr *restrict addresses)
 {
   const struct kvl_cache_geometry *g = c->geometry;
@@ -53,7 +55,8 @@ static uint32_t look_in_pages(const struct kvl_cache *c, const kvl_row *restrict
 }
 
 /* Pass 2, in place. */
-static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint32_t *restrict rest_row, uint32_t *restrict rest_lane, uint32_t n,
+static uint32_t look_in_table(const struct kvl_cache *c, struct pass pass, uint32_t *restrict rest_row, uint32_t *restrict rest_lane,
+                              uint32_t n,
                               kvl_addr *restrict addresses, uint32_t *restrict hot_hits)
 {
   const struct kvl_place_entry *restrict table = c->table;
@@ -122,7 +125,8 @@ static uint32_t look_up(struct kvl_cache *c, struct kvl_resolve_ws *ws, bool who
     } else if (row < pass.visible) {
       bool scratch = row >= c->committed;
       counts->lanes[scratch ? KVL_TIER_SCRATCH : KVL_TIER_TAIL]++;
-      addresses[lane] = scratch ? c->bases.scratch + (kvl_addr)(row - c->committed) : c->bases.tail + c->tail_place[row % c->geometry->tail_rows];
+      addresses[lane] = scratch ? c->bases.scratch + (kvl_addr)(row - c->committed)
+                                : c->bases.tail + c->tail_place[row % c->geometry->tail_rows];
     } else if (row != (uint32_t)KVL_NONE) {
       counts->violations++;
     }
@@ -131,7 +135,8 @@ static uint32_t look_up(struct kvl_cache *c, struct kvl_resolve_ws *ws, bool who
 }
 
 /* Gives every distinct miss a place, in order of first appearance. Returns how many there are. */
-static uint32_t place_misses(struct kvl_cache *c, struct kvl_resolve_ws *ws, uint32_t misses, kvl_addr *addresses, struct kvl_fetch *fetches,
+static uint32_t place_misses(struct kvl_cache *c, struct kvl_resolve_ws *ws, uint32_t misses, kvl_addr *addresses,
+                             struct kvl_fetch *fetches,
                              struct kvl_resolve_counts *counts)
 {
   uint32_t fetched = 0;

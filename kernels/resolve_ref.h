@@ -26,15 +26,15 @@ struct kvl_cache *kvl_cache_init(void *memory, const struct kvl_cache_geometry *
                                  uint64_t random_seed);
 struct kvl_resolve_ws *kvl_resolve_ws_init(void *memory, uint32_t lanes_max);
 
-/* The request's page map: frame_of_page[page] is a frame or -1; owned and changed by the policy (between calls); shared by all caches of the
- * request. Pages at or past `pages` are not lent. */
+/* The request's page map: frame_of_page[page] is a frame or -1; owned and changed by the policy (between calls); shared by all caches of
+ * the request. Pages at or past `pages` are not lent. */
 void kvl_cache_set_page_map(struct kvl_cache *cache, const kvl_frame *frame_of_page, uint32_t pages);
 
-/* History. `commit` makes rows [0, rows) of the current scratch history and puts them in the tail (lowest free places) and clears the scratch;
- * `load` declares rows [0, committed) as history that is complete on the host (admission). `written_back` drops the oldest `rows` rows of the
- * tail, whose host copies are complete. `scratch` declares that a verification pass writes `rows` rows past the committed ones.
- * 0, or -ENOSPC when the tail or scratch is too small (nothing changed), or -EINVAL for more rows than there are; `load` also returns it when
- * rows are in the tail or scratch, or for fewer rows than are committed. */
+/* History. `commit` makes rows [0, rows) of the current scratch history and puts them in the tail (lowest free places) and clears the
+ * scratch; `load` declares rows [0, committed) as history that is complete on the host (admission). `written_back` drops the oldest `rows`
+ * rows of the tail, whose host copies are complete. `scratch` declares that a verification pass writes `rows` rows past the committed ones.
+ * 0, or -ENOSPC when the tail or scratch is too small (nothing changed), or -EINVAL for more rows than there are; `load` also returns it
+ * when rows are in the tail or scratch, or for fewer rows than are committed. */
 int kvl_cache_load(struct kvl_cache *cache, kvl_row committed);
 int kvl_cache_scratch(struct kvl_cache *cache, uint32_t rows);
 int kvl_cache_commit(struct kvl_cache *cache, uint32_t rows);
@@ -43,16 +43,17 @@ kvl_row kvl_cache_committed(const struct kvl_cache *cache);
 uint32_t kvl_cache_tail_rows(const struct kvl_cache *cache); /* rows in the tail now */
 
 /* One transaction. addresses: one per lane, queries one after the other, in lane order. fetches: room for all lanes (or NULL when not
- * wanted); *fetch_count gets the distinct misses. counts are added to. `whole`: the request holds all its history (every committed row is in
- * the tail or on a lent page): no hot look-up, no replacement, no host read (the direct path; same result, checked by tests). It is a hint: a row
- * that is in neither after all (the end of a history that fills no page, say) takes the common path and nothing goes wrong.
+ * wanted); *fetch_count gets the distinct misses. counts are added to. `whole`: the request holds all its history (every committed row is
+ * in the tail or on a lent page): no hot look-up, no replacement, no host read (the direct path; same result, checked by tests). It is a
+ * hint: a row that is in neither after all (the end of a history that fills no page, say) takes the common path and nothing goes wrong.
  * Returns 0, or -EOVERFLOW when the lanes do not fit the workspace or the transactions are used up (nothing changed). */
 int kvl_resolve_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, bool whole, const struct kvl_query *queries, uint32_t query_count,
                     kvl_addr *addresses, struct kvl_fetch *fetches, uint32_t *fetch_count, struct kvl_resolve_counts *counts);
 
-/* Prefetch (semantics: section 5). Pools: one list of rows a query. copies: rows that get a bank slot, in order; dropped: rows without room.
- * Both have room for the distinct rows of all pools. Pins the hot slots that hold pool rows until end_group.
- * The workspace must be sized for the rows of all pools together. 0, or -EOVERFLOW when it is not, or there are too many pools (nothing changed). */
+/* Prefetch (semantics: section 5). Pools: one list of rows a query. copies: rows that get a bank slot, in order; dropped: rows without
+ * room. Both have room for the distinct rows of all pools. Pins the hot slots that hold pool rows until end_group.
+ * The workspace must be sized for the rows of all pools together. 0, or -EOVERFLOW when it is not, or there are too many pools (nothing
+ * changed). */
 int kvl_announce_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, const struct kvl_query *pools, uint32_t pool_count,
                      struct kvl_fetch *copies, uint32_t *copy_count, kvl_row *dropped, uint32_t *drop_count);
 void kvl_end_group_ref(struct kvl_cache *cache);
@@ -63,9 +64,9 @@ uint64_t kvl_cache_hot_stamp(const struct kvl_cache *cache, kvl_slot slot);
 kvl_row kvl_cache_bank_row(const struct kvl_cache *cache, kvl_slot slot);
 kvl_slot kvl_cache_tail_place(const struct kvl_cache *cache, kvl_row row);
 
-/* Which tier an address lies in, and the place within it (frame and row within the cache's part of the frame for pages). Overflow is reported as
- * KVL_TIER_HOST with *overflow set. Frames and overflow have no upper end here: an address in none of the bounded areas belongs to whichever of
- * the two has the larger base at or below it. `addr` must not be negative. */
+/* Which tier an address lies in, and the place within it (frame and row within the cache's part of the frame for pages). Overflow is
+ * reported as KVL_TIER_HOST with *overflow set. Frames and overflow have no upper end here: an address in none of the bounded areas belongs
+ * to whichever of the two has the larger base at or below it. `addr` must not be negative. */
 enum kvl_tier kvl_addr_decode(const struct kvl_cache *cache, kvl_addr addr, kvl_slot *place, kvl_slot *row_in_frame, bool *overflow);
 
 /* O(n) check of every internal invariant; 0 or a line number of the failed check (for tests and --verify). */

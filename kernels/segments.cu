@@ -1,5 +1,6 @@
-// Copies a list of byte ranges (segments.h). The list is cut into equal chunks of work: a warp takes CHUNK bytes at a time and finds the segment they
-// belong to by a search over running sums, which each block builds once; so one large segment and many small ones spread alike.
+// Copies a list of byte ranges (segments.h). The list is cut into equal chunks of work: a warp takes CHUNK bytes at a time and finds the
+// segment they belong to by a search over running sums, which each block builds once; so one large segment and many small ones spread
+// alike.
 #include <cuda_runtime.h>
 
 #include <cerrno>

@@ -1,8 +1,9 @@
-/* Copies of byte ranges between the pinned host pool and the arena: population and give-back of pages (host to frames), tail write-back (tail
- * to host), a completed page kept (tail to frame), accepted rows (scratch to tail), candidate bank (host to bank).
+/* Copies of byte ranges between the pinned host pool and the arena: population and give-back of pages (host to frames), tail write-back
+ * (tail to host), a completed page kept (tail to frame), accepted rows (scratch to tail), candidate bank (host to bank).
  *
- * One launch copies a list of segments that lies in device memory, so it can be a node of a graph: the list may change between launches, its count
- * too (`count` points to device memory; segments_max bounds the work). Offsets are 64-bit bytes. Segments must not overlap in what they write. */
+ * One launch copies a list of segments that lies in device memory, so it can be a node of a graph: the list may change between launches,
+ * its count too (`count` points to device memory; segments_max bounds the work). Offsets are 64-bit bytes. Segments must not overlap in
+ * what they write. */
 #ifndef KVL_KERNELS_SEGMENTS_H
 #define KVL_KERNELS_SEGMENTS_H
 

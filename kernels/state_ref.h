@@ -2,10 +2,11 @@
  *
  * Two ideas make it fast and small enough for a simulator that resolves more than 10^8 rows a second:
  *
- *   - one open-addressing table maps a row to its *place*, a hot slot or hot_rows + bank slot (a row is never in both: a row in the bank is no
- *     miss, and announce gives a bank slot only to rows found nowhere). 8 to 16 bytes a place instead of 4 bytes a row of history;
- *   - victims come from a list of (stamp, slot) that is sorted once in several transactions. An entry is valid while its slot still has that stamp;
- *     any slot that is not listed, or whose entry is stale, has a stamp newer than every listed one. So the first valid entry is the exact minimum.
+ *   - one open-addressing table maps a row to its *place*, a hot slot or hot_rows + bank slot (a row is never in both: a row in the bank is
+ *     no miss, and announce gives a bank slot only to rows found nowhere). 8 to 16 bytes a place instead of 4 bytes a row of history;
+ *   - victims come from a list of (stamp, slot) that is sorted once in several transactions. An entry is valid while its slot still has
+ *     that stamp; any slot that is not listed, or whose entry is stale, has a stamp newer than every listed one. So the first valid entry
+ *     is the exact minimum.
  */
 #ifndef KVL_KERNELS_STATE_REF_H
 #define KVL_KERNELS_STATE_REF_H
@@ -33,7 +34,8 @@ struct kvl_cache {
   uint32_t announced;  /* announcements so far; the value of bank_mark for "in the current union" */
 
   uint32_t order_next, order_end; /* victims not yet looked at: order[order_next .. order_end) */
-  uint32_t order_skipped;         /* first entry passed over that may be a victim later (pinned, or used in its transaction), or UINT32_MAX */
+  /* first entry passed over that may be a victim later (pinned, or used in its transaction), or UINT32_MAX */
+  uint32_t order_skipped;
   uint32_t order_seq;             /* transaction in which the list was sorted: when that is the current one, nothing is left */
   uint32_t pins;                  /* pinned slots */
   uint32_t line_shift, table_mask;
@@ -42,8 +44,9 @@ struct kvl_cache {
   struct kvl_place_entry *table;
   kvl_row *row_of_place;  /* [hot_rows + bank_rows], KVL_NONE when empty */
   uint32_t *stamp;        /* [hot_rows]: transaction of the last use (LRU) or of the insertion (FIFO, random); 0: never */
-  uint32_t *used;         /* [hot_rows + bank_rows + 1]: transaction of the last use, by place (the last element takes stores without a hit);
-                             the same array as `stamp` under LRU, so that a hit costs one store */
+  /* [hot_rows + bank_rows + 1]: transaction of the last use, by place (the last element takes stores without a hit); the same array as
+   * `stamp` under LRU, so that a hit costs one store */
+  uint32_t *used;
   uint64_t *order;        /* [hot_rows]: stamp << 32 | slot, ascending */
   uint64_t *pinned;       /* bit per hot slot */
   uint32_t *bank_mark;    /* [bank_rows + 1]: the announcement that last named the row; the last element takes stores for rows elsewhere */
@@ -65,9 +68,9 @@ struct kvl_resolve_ws {
   } *seen;
 };
 
-/* The row table: linear probing, deletion by shifting back (no tombstones). Rows begin at an even entry, so that the first two entries looked at share
- * a cache line and one branch-free look at both finds most rows; four neighbouring rows share a line (pools are runs of rows). The hash is
- * multiplicative, of row / 4. */
+/* The row table: linear probing, deletion by shifting back (no tombstones). Rows begin at an even entry, so that the first two entries
+ * looked at share a cache line and one branch-free look at both finds most rows; four neighbouring rows share a line (pools are runs of
+ * rows). The hash is multiplicative, of row / 4. */
 static inline uint32_t kvl_row_hash(uint32_t row, uint32_t shift)
 {
   return (row * 0x9e3779b1u) >> shift;
@@ -132,8 +135,8 @@ static inline kvl_frame kvl_row_frame(const struct kvl_cache *c, uint32_t row)
   return page < c->pages ? c->frame_of_page[page] : KVL_NONE;
 }
 
-/* Victims (victim_ref.c). `begin` at the start of each transaction; `take` returns a hot slot that is neither used in this transaction nor pinned,
- * or KVL_NONE; the caller stamps the slot before the next call. */
+/* Victims (victim_ref.c). `begin` at the start of each transaction; `take` returns a hot slot that is neither used in this transaction nor
+ * pinned, or KVL_NONE; the caller stamps the slot before the next call. */
 void kvl_victim_begin(struct kvl_cache *c);
 kvl_slot kvl_victim_take(struct kvl_cache *c);
 

@@ -33,8 +33,9 @@ static void sort_bucket(uint64_t *a, uint32_t n)
   }
 }
 
-/* Lists every slot whose stamp is older than this transaction, ascending by (stamp, slot): one counting pass over stamps (slots come in order, so
- * equal stamps stay sorted); when the stamps range too far for one bucket each, buckets of several stamps are sorted on their own. */
+/* Lists every slot whose stamp is older than this transaction, ascending by (stamp, slot): one counting pass over stamps (slots come in
+ * order, so equal stamps stay sorted); when the stamps range too far for one bucket each, buckets of several stamps are sorted on their
+ * own. */
 static void sort_order(struct kvl_cache *c)
 {
   uint32_t hot_rows = c->geometry->hot_rows;

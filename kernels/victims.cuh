@@ -1,5 +1,5 @@
-// Which hot slots make room, exactly: a counting sort of the stamps; within a stamp slots ascend, because each warp walks a contiguous range of slots
-// and a prefix over (stamp, warp) says where its share begins. Included by resolve.cu only.
+// Which hot slots make room, exactly: a counting sort of the stamps; within a stamp slots ascend, because each warp walks a contiguous
+// range of slots and a prefix over (stamp, warp) says where its share begins. Included by resolve.cu only.
 #ifndef KVL_KERNELS_VICTIMS_CUH
 #define KVL_KERNELS_VICTIMS_CUH
 
@@ -38,10 +38,12 @@ struct victim_sink {
   }
 };
 
-// The `need` slots (fewer when there are not as many) with the smallest (stamp, slot) among those neither used in transaction `seq` nor pinned, in that
-// order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in registers at a time. Any stamps, any size.
+// The `need` slots (fewer when there are not as many) with the smallest (stamp, slot) among those neither used in transaction `seq` nor
+// pinned, in that order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in
+// registers at a time. Any stamps, any size.
 template <int NT>
-__device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq, uint32_t need,
+__device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows,
+                                          uint32_t seq, uint32_t need,
                                           victim_sink out)
 {
   constexpr int EACH = KEYS / NT;
@@ -218,7 +220,8 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
   return placed;
 }
 
-// A hot cache of at most KEYS rows has its stamps in registers, loaded early; all warps share a small one. Slots that may not be a victim read `seq`.
+// A hot cache of at most KEYS rows has its stamps in registers, loaded early; all warps share a small one. Slots that may not be a victim
+// read `seq`.
 template <int NT> struct stamps_held {
   static constexpr int EACH = KEYS / NT;
   uint32_t stamp[EACH], pins[EACH];
@@ -238,10 +241,11 @@ template <int NT> struct stamps_held {
   }
 };
 
-// The same for a hot cache of at most KEYS rows in which every slot was used in the last BINS - 2 transactions or never: what happens all the time,
-// in half the steps. Bins ascend from the oldest: 0 is "never used".
+// The same for a hot cache of at most KEYS rows in which every slot was used in the last BINS - 2 transactions or never: what happens all
+// the time, in half the steps. Bins ascend from the oldest: 0 is "never used".
 template <int NT>
-__device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &held, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows,
+__device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &held, const uint32_t *stamp, const uint32_t *pinned,
+                                 uint32_t hot_rows,
                                  uint32_t seq, uint32_t need, const victim_sink &out)
 {
   constexpr int EACH = KEYS / NT;

@@ -1,10 +1,11 @@
-/* bench_resolve [--json] [--draw=gaps|uniform] [--bank=ROWS] [--requests=N] [--steps=N] [--seed=N]: selected positions a second of the C reference on one core.
+/* bench_resolve [--json] [--draw=gaps|uniform] [--bank=ROWS] [--requests=N] [--steps=N] [--seed=N]: selected positions a second of the C
+ * reference on one core.
  *
- * The published adaptive setting: requests of 500,000 tokens; four caches (three of 250,000 rows, one of 500,000), eight selections of 512 rows a
- * step (one each for the first three, five for the last), the newest 45 % of the pages lent, 70 % of a selection kept from step to step. The rest is
- * drawn with the published re-reference gaps (`gaps`: 0.085 from two steps back, ... 0.042 new) or anew (`uniform`: the worst case).
- * With --bank the fourth layer announces 2,048 blocks of 8 rows (10 % of them new each step) and the last four selections come from them; announcing
- * is timed apart. Drawing is not timed; a step's resolves are, request by request, as the engine runs them. */
+ * The published adaptive setting: requests of 500,000 tokens; four caches (three of 250,000 rows, one of 500,000), eight selections of 512
+ * rows a step (one each for the first three, five for the last), the newest 45 % of the pages lent, 70 % of a selection kept from step to
+ * step. The rest is drawn with the published re-reference gaps (`gaps`: 0.085 from two steps back, ... 0.042 new) or anew (`uniform`: the
+ * worst case). With --bank the fourth layer announces 2,048 blocks of 8 rows (10 % of them new each step) and the last four selections come
+ * from them; announcing is timed apart. Drawing is not timed; a step's resolves are, request by request, as the engine runs them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 #include "backend/base/rng.h"
 #include "kernels/resolve_ref.h"
 
-enum { CACHES = 4, SELECTIONS = 8, K = 512, PAGE_TOKENS = 256, TOKENS = 500000, DEPTH = 64, WARM = 40, BLOCKS = 2048, BLOCK = 8, POOL = BLOCKS * BLOCK };
+enum { CACHES = 4, SELECTIONS = 8, K = 512, PAGE_TOKENS = 256, TOKENS = 500000, DEPTH = 64, WARM = 40, BLOCKS = 2048, BLOCK = 8,
+      POOL = BLOCKS * BLOCK };
 
 static const uint32_t cache_rows[CACHES] = {250000, 250000, 250000, 500000};
 static const uint32_t cache_hot[CACHES] = {1024, 1024, 1024, 2048};
@@ -263,7 +265,8 @@ int main(int argc, char **argv)
            ",\"borrowed_percent\":%.2f,\"hot_percent\":%.2f,\"host_percent\":%.2f,\"state_bytes\":%zu,\"bank_rows\":%u,\"pool_rows_per_s\":%.0f,\"checksum\":%" PRIu64 "}\n",
            lanes, rate, b.uniform ? "uniform" : "gaps", b.requests, b.steps, seed, page, hot, host, b.state_bytes, b.bank, pool_rate, sum);
   } else {
-    printf("%.1f million positions/s (%u requests, %s: %.1f %% borrowed, %.1f %% hot, %.1f %% host; state %.1f MiB; checksum %" PRIu64 ")\n",
+    printf("%.1f million positions/s (%u requests, %s: %.1f %% borrowed, %.1f %% hot, "
+           "%.1f %% host; state %.1f MiB; checksum %" PRIu64 ")\n",
            rate / 1e6, b.requests, b.uniform ? "uniform" : "gaps", page, hot, host, (double)b.state_bytes / 1048576.0, sum);
     if (b.bank > 0) {
       printf("announcing: %.1f million pool rows/s, %.1f us an announcement, %.1f copies each\n", pool_rate / 1e6,

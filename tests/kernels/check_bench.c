@@ -1,14 +1,16 @@
 /* The timed half of check_kernels: the very calls that it checks, with the floors beside.
  *
- *   peer   one call, requests x 2,048 selections, hot cache 4,096 rows of 656 B, 32,768 rows of history a request, each step keeping 100, 95, 87 or
- *          70 % of the previous selection: the shape in which other systems' kernels were measured. Every call's addresses and the final state
- *          are compared with the reference.
- *   v41    the eight selections of 512 of a decode step in one graph, rows of 288 B, 500,000 tokens a request: everything resident, and with
+ *   peer   one call, requests x 2,048 selections, hot cache 4,096 rows of 656 B, 32,768 rows of history a request, each step keeping 100,
+ *   95, 87 or
+ *          70 % of the previous selection: the shape in which other systems' kernels were measured. Every call's addresses and the final
+ *          state are compared with the reference.
+ *   v41    the eight selections of 512 of a decode step in one graph, rows of 288 B, 500,000 tokens a request: everything resident, and
+ *   with
  *          the newest 45 % of the pages lent and re-references as published (preset hot-a).
  *   copy   population of one session, page by page, against one DMA copy.
  *
- * Modes: `event`: events around a single call; `gated`: the same with L2 flushed and the stream held by a spinning kernel until all is queued, so
- * that launch cost stays out; `graph`: all steps as nodes of one graph, time a node. */
+ * Modes: `event`: events around a single call; `gated`: the same with L2 flushed and the stream held by a spinning kernel until all is
+ * queued, so that launch cost stays out; `graph`: all steps as nodes of one graph, time a node. */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -137,7 +139,8 @@ static int call_resolve(void *arg, int step, void *stream)
 static int call_gather(void *arg, int step, void *stream)
 {
   struct peer *p = arg;
-  return floor_gather(p->g->pool, p->d_index + p->first[step], p->gather_to, p->first[step + 1] - p->first[step], p->g->c.row_bytes, p->blocks,
+  return floor_gather(p->g->pool, p->d_index + p->first[step], p->gather_to, p->first[step + 1] - p->first[step], p->g->c.row_bytes,
+                      p->blocks,
                       p->threads, stream);
 }
 
@@ -145,7 +148,8 @@ static int call_hit(void *arg, int step, void *stream)
 {
   struct peer *p = arg;
   const struct gpu *g = p->g;
-  return floor_hit(p->d_rows + (size_t)step * g->c.requests * g->c.k, p->map, g->c.rows_max, g->c.k, g->c.requests, p->stamp, g->c.geometry.hot_rows,
+  return floor_hit(p->d_rows + (size_t)step * g->c.requests * g->c.k, p->map, g->c.rows_max, g->c.k, g->c.requests, p->stamp,
+                   g->c.geometry.hot_rows,
                    (uint32_t)step, p->out, p->misses, stream);
 }
 
@@ -191,7 +195,8 @@ static void peer_cell(struct gpu *g, uint32_t requests, uint32_t keep, struct kv
   uint32_t n = k - k * keep / 100;
   uint64_t fetched = 0;
   uint64_t counted = 0;
-  for (int s = -WARM; s < STEPS; s++) { /* the reference goes first: it leaves the expected addresses, the rows to gather and the final state */
+  /* the reference goes first: it leaves the expected addresses, the rows to gather and the final state */
+  for (int s = -WARM; s < STEPS; s++) {
     for (uint32_t r = 0; r < requests; r++) {
       redraw(rng, gpu_rows(g, r, 0), k, g->c.rows_max, n, chosen);
       g->query[r] = (struct kvl_batch_query){(kvl_row)g->c.rows_max, k};
@@ -288,8 +293,10 @@ static void peer_cell(struct gpu *g, uint32_t requests, uint32_t keep, struct kv
     gpu_restore(g);
     struct times gated = time_calls(call_resolve, &p, STEPS, true, g->stream);
     float graph = time_graph(call_resolve, &p, 0, STEPS, restore, g->stream);
-    printf("%4u %7.1f  %-11s %7.1f (%5.1f-%5.1f) %7.1f %7.2f | floor %7.1f %7.1f %7.2f (%ux%u)  %s\n", requests, misses, v->name, (double)event.median,
-           (double)event.low, (double)event.high, (double)gated.median, (double)graph, (double)floor_event.median, (double)floor_gated.median,
+    printf("%4u %7.1f  %-11s %7.1f (%5.1f-%5.1f) %7.1f %7.2f | floor %7.1f %7.1f %7.2f (%ux%u)  %s\n", requests, misses, v->name,
+           (double)event.median,
+           (double)event.low, (double)event.high, (double)gated.median, (double)graph, (double)floor_event.median,
+               (double)floor_gated.median,
            (double)floor_graph, best_blocks, best_threads, equal ? "equal" : state != NULL ? state : "ADDRESSES DIFFER");
     fflush(stdout);
     if (json != NULL) {
@@ -297,7 +304,8 @@ static void peer_cell(struct gpu *g, uint32_t requests, uint32_t keep, struct kv
               "{\"bench\":\"peer\",\"variant\":\"%s\",\"requests\":%u,\"k\":%u,\"hot_rows\":%u,\"row_bytes\":%u,\"misses_per_request\":%.1f,"
               "\"event_us\":%.2f,\"event_us_p10\":%.2f,\"event_us_p90\":%.2f,\"gated_us\":%.2f,\"graph_us\":%.2f,\"floor_event_us\":%.2f,"
               "\"floor_gated_us\":%.2f,\"floor_graph_us\":%.2f,\"host_bytes\":%.0f,\"equal\":%s}\n",
-              v->name, requests, k, g->c.geometry.hot_rows, g->c.row_bytes, misses, (double)event.median, (double)event.low, (double)event.high,
+              v->name, requests, k, g->c.geometry.hot_rows, g->c.row_bytes, misses, (double)event.median, (double)event.low,
+                  (double)event.high,
               (double)gated.median, (double)graph, (double)floor_event.median, (double)floor_gated.median, (double)floor_graph,
               misses * requests * g->c.row_bytes, equal ? "true" : "false");
     }
@@ -330,7 +338,8 @@ static void peers(bool quick, uint64_t seed)
     if (quick && i != 0 && i != 4) {
       continue;
     }
-    struct gpu_config c = {.requests = sizes[i], .k = 2048, .queries_max = 1, .pool_max = 1, .rows_max = 32768, .pages_max = 1, .frames = 1, .row_bytes = 656};
+    struct gpu_config c = {.requests = sizes[i], .k = 2048, .queries_max = 1, .pool_max = 1, .rows_max = 32768, .pages_max = 1,
+                           .frames = 1, .row_bytes = 656};
     c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 4096, .tail_rows = 1, .scratch_rows = 1, .frame_stride_rows = 64};
     struct gpu *g = NULL;
     const char *bad = gpu_open(&g, &c, seed);
@@ -402,7 +411,8 @@ static int v41_gather(void *arg, int step, void *stream)
   struct v41 *v = arg;
   for (uint32_t s = 0; s < V41_SELECTIONS; s++) {
     const struct gpu *g = v->g[v41_cache[s]];
-    int err = floor_gather(g->pool, v->d_index + v->first[step][s], v->gather_to, v->first[step][s + 1] - v->first[step][s], g->c.row_bytes, v->blocks, v->threads, stream);
+    int err = floor_gather(g->pool, v->d_index + v->first[step][s], v->gather_to, v->first[step][s + 1] - v->first[step][s],
+                           g->c.row_bytes, v->blocks, v->threads, stream);
     if (err != 0) {
       return err;
     }
@@ -583,9 +593,11 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
         state = gpu_compare(v->g[c], true);
       }
       equal = equal && state == NULL;
-      printf("v41 %2u requests, %3u %% lent  %-11s %7.1f us (%.1f-%.1f) a step of 8 resolves | page look-up %.1f, gather %.1f us of %.0f rows; "
+      printf("v41 %2u requests, %3u %% lent  %-11s %7.1f us (%.1f-%.1f) a step of 8 resolves | page look-up %.1f, "
+           "gather %.1f us of %.0f rows; "
              "borrowed %.1f %% hot %.1f %% host %.1f %%  %s\n",
-             requests, lent_percent, v->variant->name, (double)t.median, (double)t.low, (double)t.high, (double)pages.median, (double)gather.median,
+             requests, lent_percent, v->variant->name, (double)t.median, (double)t.low, (double)t.high, (double)pages.median,
+                 (double)gather.median,
              (double)counted / (STEPS - SKIP), 100 * (double)tiers[KVL_TIER_PAGE] / all, 100 * (double)tiers[KVL_TIER_HOT] / all,
              100 * (double)tiers[KVL_TIER_HOST] / all, equal ? "equal" : state != NULL ? state : "ADDRESSES DIFFER");
       fflush(stdout);
@@ -613,7 +625,8 @@ static void v41(bool quick, uint64_t seed)
   struct kvl_rng rng;
   kvl_rng_init(&rng, seed, "bench v41", 0);
   for (int c = 0; c < V41_CACHES && trouble == NULL; c++) {
-    struct gpu_config config = {.requests = V41_REQUESTS, .k = V41_K, .queries_max = 1, .pool_max = 1, .rows_max = v41_rows[c], .pages_max = 1954, .frames = 16,
+    struct gpu_config config = {.requests = V41_REQUESTS, .k = V41_K, .queries_max = 1, .pool_max = 1, .rows_max = v41_rows[c],
+                                .pages_max = 1954, .frames = 16,
                                 .row_bytes = 288, .pool_most = UINT64_C(2) << 30};
     config.geometry = (struct kvl_cache_geometry){.page_shift = c == 3 ? 8 : 7, .hot_rows = v41_hot[c], .tail_rows = 1, .scratch_rows = 1,
                                                   .frame_stride_rows = 256};
@@ -700,8 +713,10 @@ static void copies(void)
   for (int i = 0; i < 6 && trouble == NULL; i++) {
     c.segments.blocks_max = blocks[i];
     struct times t = time_calls(call_segments, &c, 8, false, NULL);
-    printf("copy of one session, %.0f MB in %u pieces, %u blocks: %.0f us (%.1f GB/s); one DMA copy %.0f us (%.1f GB/s)\n", (double)bytes / 1e6, n,
-           blocks[i], (double)t.median, (double)bytes / (double)t.median / 1e3, (double)dma.median, (double)bytes / (double)dma.median / 1e3);
+    printf("copy of one session, %.0f MB in %u pieces, %u blocks: %.0f us (%.1f GB/s); one DMA copy %.0f us (%.1f GB/s)\n",
+           (double)bytes / 1e6, n,
+           blocks[i], (double)t.median, (double)bytes / (double)t.median / 1e3, (double)dma.median,
+               (double)bytes / (double)dma.median / 1e3);
     if (json != NULL) {
       fprintf(json, "{\"bench\":\"copy\",\"bytes\":%zu,\"pieces\":%u,\"blocks\":%u,\"us\":%.1f,\"dma_us\":%.1f}\n", bytes, n, blocks[i],
               (double)t.median, (double)dma.median);

@@ -1,7 +1,7 @@
 /* check_kernels: every variant of every kernel against the reference, all output and all state, bit for bit; exit 77 without a GPU.
  *
- *   check_kernels [--seed=N] [--rounds=N] [--large]   random structured batches; --large: a host pool beyond 4 GiB, 512 requests, k 4096 x 8, 70,000 slots
- *   check_kernels --soak=N [--seed=N]                 at least N selections compared
+ *   check_kernels [--seed=N] [--rounds=N] [--large]   random structured batches; --large: a host pool beyond 4 GiB, 512 requests, k 4096 x
+ *   8, 70,000 slots check_kernels --soak=N [--seed=N]                 at least N selections compared
  *   check_kernels --bench[=FILE] [--quick]            times the call sites checked above (check_bench.c); JSON lines to FILE
  */
 #include <inttypes.h>
@@ -213,7 +213,8 @@ static const char *check_segments(struct kvl_rng *rng)
 
 static struct gpu_config random_config(struct kvl_rng *rng)
 {
-  struct gpu_config c = {.requests = PICK(rng, 1, 2, 5, 9, 40), .k = PICK(rng, 1, 31, 33, 64, 200, 512), .queries_max = PICK(rng, 1, 1, 2, 8)};
+  struct gpu_config c = {.requests = PICK(rng, 1, 2, 5, 9, 40), .k = PICK(rng, 1, 31, 33, 64, 200, 512), .queries_max = PICK(rng, 1, 1, 2,
+                                                                                                                             8)};
   c.geometry = (struct kvl_cache_geometry){.page_shift = PICK(rng, 0, 2, 4, 6),
                                            .hot_rows = PICK(rng, 0, 1, 2, 31, 32, 33, 200, 1024, 5000),
                                            .bank_rows = PICK(rng, 0, 1, 5, 64, 1000),
@@ -326,12 +327,16 @@ static const char *soak(uint64_t seed, uint64_t wanted, uint64_t *selections)
 
 static const char *large(struct kvl_rng *rng, uint64_t seed, uint64_t *selections)
 {
-  struct gpu_config c = {.requests = 3, .k = 4096, .queries_max = 8, .pool_max = 16384, .rows_max = 200000, .pages_max = 3000, .frames = 8, .row_bytes = 584};
+  struct gpu_config c = {.requests = 3, .k = 4096, .queries_max = 8, .pool_max = 16384, .rows_max = 200000, .pages_max = 3000, .frames = 8,
+                         .row_bytes = 584};
   c.pool_skip = UINT64_C(5) << 30; /* host rows beyond 4 GiB */
-  c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 70000, .bank_rows = 20000, .tail_rows = 64, .scratch_rows = 8, .frame_stride_rows = 64};
+  c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 70000, .bank_rows = 20000, .tail_rows = 64, .scratch_rows = 8,
+                                           .frame_stride_rows = 64};
   const char *bad = one_round(rng, &c, seed, 16, selections);
-  c = (struct gpu_config){.requests = 512, .k = 512, .queries_max = 2, .pool_max = 64, .rows_max = 5000, .pages_max = 50, .frames = 8, .row_bytes = 288};
-  c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 1024, .bank_rows = 128, .tail_rows = 64, .scratch_rows = 8, .frame_stride_rows = 64};
+  c = (struct gpu_config){.requests = 512, .k = 512, .queries_max = 2, .pool_max = 64, .rows_max = 5000, .pages_max = 50, .frames = 8,
+                          .row_bytes = 288};
+  c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 1024, .bank_rows = 128, .tail_rows = 64, .scratch_rows = 8,
+                                           .frame_stride_rows = 64};
   return bad != NULL ? bad : one_round(rng, &c, seed, 12, selections);
 }
 

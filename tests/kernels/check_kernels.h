@@ -17,7 +17,8 @@ int floor_gather(const unsigned char *pool, const uint64_t *index, unsigned char
                  uint32_t threads, void *stream);
 int floor_hit(const int32_t *rows, const int32_t *map, uint32_t history, uint32_t k, uint32_t requests, uint32_t *stamp, uint32_t hot_rows,
               uint32_t step, int32_t *out, uint32_t *misses, void *stream);
-int floor_pages(const int32_t *rows, const int32_t *frames, uint32_t pages, uint32_t k, uint32_t requests, uint32_t shift, int32_t *out, void *stream);
+int floor_pages(const int32_t *rows, const int32_t *frames, uint32_t pages, uint32_t k, uint32_t requests, uint32_t shift, int32_t *out,
+                void *stream);
 int floor_spin(uint64_t ns, void *stream); /* holds the stream for a while */
 int floor_empty(void *stream);
 

@@ -1,5 +1,6 @@
-/* check_vectors [--plane=ref|cuda] FILE...: replays vectors (one JSON object a line: {"config", "ops", "expect"}) through the C reference and names the first
- * difference. Frames, lending and revocation are a small world of this file's own. Exit 0: all equal; 1: a difference or an unreadable file; 77:
+/* check_vectors [--plane=ref|cuda] FILE...: replays vectors (one JSON object a line: {"config", "ops", "expect"}) through the C reference
+ * and names the first difference. Frames, lending and revocation are a small world of this file's own. Exit 0: all equal; 1: a difference
+ * or an unreadable file; 77:
  * --plane=cuda without a GPU. With --plane=cuda every variant of the kernels runs each operation too; results are the GPU's, and after each
  * operation all its state is compared with the reference's.
  *

@@ -34,7 +34,8 @@ __global__ void gather_kernel(const unsigned char *pool, const uint64_t *index, 
   }
 }
 
-__global__ void hit_kernel(const int32_t *rows, const int32_t *map, uint32_t history, uint32_t k, uint32_t *stamp, uint32_t hot_rows, uint32_t step,
+__global__ void hit_kernel(const int32_t *rows, const int32_t *map, uint32_t history, uint32_t k, uint32_t *stamp, uint32_t hot_rows,
+                           uint32_t step,
                            int32_t *out, uint32_t *misses)
 {
   uint32_t r = blockIdx.y;
@@ -86,21 +87,24 @@ int launched()
 
 } // namespace
 
-extern "C" int floor_gather(const unsigned char *pool, const uint64_t *index, unsigned char *to, uint32_t rows, uint32_t row_bytes, uint32_t blocks,
+extern "C" int floor_gather(const unsigned char *pool, const uint64_t *index, unsigned char *to, uint32_t rows, uint32_t row_bytes,
+                            uint32_t blocks,
                             uint32_t threads, void *stream)
 {
   gather_kernel<<<blocks, threads, 0, (cudaStream_t)stream>>>(pool, index, to, rows, row_bytes);
   return launched();
 }
 
-extern "C" int floor_hit(const int32_t *rows, const int32_t *map, uint32_t history, uint32_t k, uint32_t requests, uint32_t *stamp, uint32_t hot_rows,
+extern "C" int floor_hit(const int32_t *rows, const int32_t *map, uint32_t history, uint32_t k, uint32_t requests, uint32_t *stamp,
+                         uint32_t hot_rows,
                          uint32_t step, int32_t *out, uint32_t *misses, void *stream)
 {
   hit_kernel<<<dim3((k + 255) / 256, requests), 256, 0, (cudaStream_t)stream>>>(rows, map, history, k, stamp, hot_rows, step, out, misses);
   return launched();
 }
 
-extern "C" int floor_pages(const int32_t *rows, const int32_t *frames, uint32_t pages, uint32_t k, uint32_t requests, uint32_t shift, int32_t *out,
+extern "C" int floor_pages(const int32_t *rows, const int32_t *frames, uint32_t pages, uint32_t k, uint32_t requests, uint32_t shift,
+                           int32_t *out,
                            void *stream)
 {
   pages_kernel<<<dim3((k + 255) / 256, requests), 256, 0, (cudaStream_t)stream>>>(rows, frames, pages, k, shift, out);

@@ -31,10 +31,12 @@ const char *gpu_name(char *text, size_t room)
   struct cudaDeviceProp p;
   int driver = 0;
   int runtime = 0;
-  if (cudaGetDeviceProperties(&p, 0) != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+  if (cudaGetDeviceProperties(&p, 0) != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess ||
+      cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
     return "unknown device";
   }
-  snprintf(text, room, "%s, %d multiprocessors, CUDA driver %d.%d, runtime %d.%d", p.name, p.multiProcessorCount, driver / 1000, driver % 1000 / 10,
+  snprintf(text, room, "%s, %d multiprocessors, CUDA driver %d.%d, runtime %d.%d", p.name, p.multiProcessorCount, driver / 1000,
+           driver % 1000 / 10,
            runtime / 1000, runtime % 1000 / 10);
   return text;
 }
@@ -115,7 +117,8 @@ static void expect(struct gpu *g, uint32_t request)
   gpu_build_entry(g, request, false, &e);
   const struct kvl_cache *c = g->cache[request];
   const struct kvl_cache_geometry *geo = &g->c.geometry;
-  *e.head = (struct kvl_cache_head){.committed = c->committed, .tail_first = c->tail_first, .scratch = c->scratch, .seq = c->seq, .bank_used = c->bank_used};
+  *e.head = (struct kvl_cache_head){.committed = c->committed, .tail_first = c->tail_first, .scratch = c->scratch, .seq = c->seq,
+                                    .bank_used = c->bank_used};
   struct offsets o = offsets_of(&g->c);
   memcpy(g->state_host + request * g->request_bytes + o.pages, g->page_map + (size_t)request * g->c.pages_max, (size_t)g->c.pages_max * 4);
   for (uint32_t i = 0; i < g->c.rows_max; i++) {
@@ -493,7 +496,8 @@ const char *gpu_device(struct gpu *g, const struct kvl_resolve_variant *variant,
     const struct kvl_resolve_batch *want = &g->host_batch;
     for (size_t l = 0; l < lanes; l++) {
       if (addresses[i * lanes + l] != want->addresses[e * lanes + l]) {
-        DIFFERS("%s: entry %u (request %d) lane %zu row %d: address %d, want %d", variant->name, i, g->entry[e].request, l, g->rows[e * lanes + l],
+        DIFFERS("%s: entry %u (request %d) lane %zu row %d: address %d, want %d", variant->name, i, g->entry[e].request, l,
+                g->rows[e * lanes + l],
                 addresses[i * lanes + l], want->addresses[e * lanes + l]);
       }
     }
@@ -556,7 +560,8 @@ const char *gpu_announce(struct gpu *g, uint32_t entries)
       DIFFERS("announce: entry %u: the lists differ", e);
     }
   }
-  if (!poisoned(g, 0, o.counts) || !poisoned(g, o.copy_count + entries * 4, o.drop_count) || !poisoned(g, o.drop_count + entries * 4, o.bytes)) {
+  if (!poisoned(g, 0, o.counts) || !poisoned(g, o.copy_count + entries * 4, o.drop_count) || !poisoned(g, o.drop_count + entries * 4,
+                                                                                                       o.bytes)) {
     DIFFERS("announce: a red zone of the outputs was written");
   }
   return NULL;
@@ -603,7 +608,8 @@ const char *gpu_compare(struct gpu *g, bool bytes)
     int32_t want;
     memcpy(&got, g->state_down + at / 4 * 4, 4);
     memcpy(&want, g->state_host + at / 4 * 4, 4);
-    DIFFERS("state of request %zu: %s (or its red zone), element %zu: %d, want %d", at / g->request_bytes, array, (in - start) / 4, got, want);
+    DIFFERS("state of request %zu: %s (or its red zone), element %zu: %d, want %d", at / g->request_bytes, array, (in - start) / 4, got,
+            want);
   }
   if (bytes) {
     CUDA(cudaMemcpyAsync(g->arena_down, g->d_arena, g->arena_bytes, cudaMemcpyDeviceToHost, g->stream));

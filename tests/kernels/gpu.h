@@ -1,7 +1,7 @@
 /* A batch of requests twice: on the GPU and in the C reference, with everything needed to compare them bit for bit.
  *
- * All state of the GPU lies in one block of device memory, array after array with red zones between; the same block is built on the host from the
- * reference's state, so that "all state equal" is one comparison. Built with CUDA only (tests link it where CUDA is). */
+ * All state of the GPU lies in one block of device memory, array after array with red zones between; the same block is built on the host
+ * from the reference's state, so that "all state equal" is one comparison. Built with CUDA only (tests link it where CUDA is). */
 #ifndef KVL_TESTS_KERNELS_GPU_H
 #define KVL_TESTS_KERNELS_GPU_H
 
@@ -63,8 +63,9 @@ kvl_row *gpu_pool(struct gpu *g, uint32_t entry, uint32_t query);
 /* Sends what the policy changes (heads, page maps, tail places), and the number of transactions, to the device, by the poke kernel. */
 const char *gpu_push(struct gpu *g);
 
-/* Runs the batch that g->entry (request ids only), g->query and rows describe: `reference` runs it on the host; `device` one variant, on the GPU,
- * with the entries in the order `order` (NULL: as they are), and compares every output. Device state is taken from the last gpu_keep. */
+/* Runs the batch that g->entry (request ids only), g->query and rows describe: `reference` runs it on the host; `device` one variant, on
+ * the GPU, with the entries in the order `order` (NULL: as they are), and compares every output. Device state is taken from the last
+ * gpu_keep. */
 const char *gpu_reference(struct gpu *g, uint32_t entries);
 const char *gpu_device(struct gpu *g, const struct kvl_resolve_variant *variant, uint32_t entries, const uint32_t *order);
 const char *gpu_announce(struct gpu *g, uint32_t entries); /* both, compared; pools from g->query and g->pools */
@@ -80,7 +81,8 @@ const char *gpu_compare(struct gpu *g, bool bytes);
 const kvl_addr *gpu_addresses(const struct gpu *g, uint32_t e, uint32_t q);
 
 const unsigned char *gpu_host_rows(const struct gpu *g, uint32_t request);
-const char *gpu_upload_state(struct gpu *g); /* the reference's state to the device, whole (bench: after a warm-up on the reference alone) */
+/* the reference's state to the device, whole (bench: after a warm-up on the reference alone) */
+const char *gpu_upload_state(struct gpu *g);
 void gpu_build_entry(const struct gpu *g, uint32_t request, bool device, struct kvl_resolve_entry *entry);
 
 #endif

@@ -146,7 +146,8 @@ static kvl_addr find(const struct oracle *o, kvl_row row, enum kvl_tier *tier, u
   return -1;
 }
 
-bool oracle_resolve(struct oracle *o, const struct kvl_query *queries, uint32_t query_count, const struct kvl_fetch *told, uint32_t told_count,
+bool oracle_resolve(struct oracle *o, const struct kvl_query *queries, uint32_t query_count, const struct kvl_fetch *told,
+                    uint32_t told_count,
                     kvl_addr *addresses, struct kvl_fetch *fetches, uint32_t *fetch_count, struct kvl_resolve_counts *counts)
 {
   uint32_t lanes = 0;

@@ -8,7 +8,8 @@
 
 enum { HOT = 100000, BANK = 200000, TAIL = 300000, SCRATCH = 400000, OVERFLOW = 500000, FRAMES = 1000000, LANES = 4096 };
 
-static const struct kvl_cache_bases bases = {.frames = FRAMES, .hot = HOT, .bank = BANK, .tail = TAIL, .scratch = SCRATCH, .overflow = OVERFLOW};
+static const struct kvl_cache_bases bases = {.frames = FRAMES, .hot = HOT, .bank = BANK, .tail = TAIL, .scratch = SCRATCH,
+                                             .overflow = OVERFLOW};
 static struct kvl_cache_geometry geometry;
 static void *memory, *ws_memory;
 static struct kvl_cache *cache;

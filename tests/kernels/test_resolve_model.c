@@ -134,7 +134,8 @@ static void make_queries(struct world *w, bool pools)
     uint32_t n = pick(&w->rng, sizes, 8);
     uint32_t below = kvl_rng_below(&w->rng, top + 1);
     w->queries[q] = (struct kvl_query){.n = n, .rows = w->rows + w->lanes};
-    w->queries[q].boundary = (kvl_row)PICK(&w->rng, top, top, top, top, top + 5, (uint32_t)w->o.committed, below, 0, (uint32_t)-1, INT32_MAX);
+    w->queries[q].boundary = (kvl_row)PICK(&w->rng, top, top, top, top, top + 5, (uint32_t)w->o.committed, below, 0, (uint32_t)-1,
+                                           INT32_MAX);
     for (uint32_t i = 0; i < n; i++) {
       bool again = w->lanes > 0 && kvl_rng_below(&w->rng, 8) == 0;
       w->rows[w->lanes] = again ? w->rows[kvl_rng_below(&w->rng, w->lanes)] : random_row(w);
@@ -263,7 +264,8 @@ static bool one_round(struct world *w, uint64_t seed, uint64_t round, uint32_t *
                                      .bank_rows = PICK(rng, 0, 1, 5, 16, 64, 300),
                                      .tail_rows = PICK(rng, 1, 3, 16, 65, 130),
                                      .scratch_rows = PICK(rng, 1, 6, 40),
-                                     .evict = (enum kvl_evict)PICK(rng, KVL_EVICT_LRU, KVL_EVICT_LRU, KVL_EVICT_LRU, KVL_EVICT_FIFO, KVL_EVICT_RANDOM)};
+                                     .evict = (enum kvl_evict)PICK(rng, KVL_EVICT_LRU, KVL_EVICT_LRU, KVL_EVICT_LRU, KVL_EVICT_FIFO,
+                                                                   KVL_EVICT_RANDOM)};
   w->g.frame_offset_rows = kvl_rng_below(rng, 10);
   w->g.frame_stride_rows = (1u << w->g.page_shift) + w->g.frame_offset_rows + kvl_rng_below(rng, 5);
   w->b = (struct kvl_cache_bases){.frames = 1000000, .hot = 10, .bank = 80010, .tail = 81000, .scratch = 82000, .overflow = 90000};

@@ -20,7 +20,8 @@ const char *vectors_gpu_absent(void)
 const char *vectors_gpu_admit(const struct kvl_cache_geometry *geometry, uint32_t rows_max, uint32_t page_count, struct vectors_gpu **gpu,
                               struct kvl_cache **cache, kvl_frame **pages)
 {
-  const struct gpu_config c = {.geometry = *geometry, .requests = 1, .rows_max = rows_max, .pages_max = page_count, .k = K, .queries_max = QUERIES,
+  const struct gpu_config c = {.geometry = *geometry, .requests = 1, .rows_max = rows_max, .pages_max = page_count, .k = K,
+                               .queries_max = QUERIES,
                                .pool_max = K, .row_bytes = ROW_BYTES, .frames = 4096};
   struct gpu *g = NULL;
   const char *bad = gpu_open(&g, &c, rows_max);

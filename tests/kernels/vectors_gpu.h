@@ -1,5 +1,5 @@
-/* The GPU side of check_vectors --plane=cuda: one request at a time, run on the GPU and in the reference, compared (gpu.h). Two implementations:
- * vectors_gpu.c where CUDA is, vectors_gpu_absent.c where it is not. Functions return NULL, or what is wrong. */
+/* The GPU side of check_vectors --plane=cuda: one request at a time, run on the GPU and in the reference, compared (gpu.h). Two
+ * implementations: vectors_gpu.c where CUDA is, vectors_gpu_absent.c where it is not. Functions return NULL, or what is wrong. */
 #ifndef KVL_TESTS_KERNELS_VECTORS_GPU_H
 #define KVL_TESTS_KERNELS_VECTORS_GPU_H
 
