@@ -154,6 +154,17 @@ static void draw_policy(struct tiny *t, struct kvl_rng *rng)
   s->policy.horizon_ns = (uint64_t)below(rng, 3) * 100000;
 }
 
+/* Steps that are often held back by their tail, so that gaps last while pages come, go and grow. */
+static void draw_held_back(struct tiny *t, struct kvl_rng *rng)
+{
+  struct kvl_scenario *s = &t->s;
+  s->mode = KVL_MODE_ADAPTIVE;
+  s->policy.page_tokens = 4u << below(rng, 2);
+  s->policy.tail_tokens = s->policy.page_tokens + between(rng, 1, 4);
+  s->policy.horizon_ns = (uint64_t)below(rng, 60) * 10000;
+  t->delay = (struct delay_config){.seed = kvl_rng_next(rng), .max_ns = UINT64_C(1) << between(rng, 12, 18)};
+}
+
 static void draw_costs(struct tiny *t, struct kvl_rng *rng)
 {
   struct kvl_scenario *s = &t->s;
@@ -235,6 +246,9 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   draw_model(s, &rng);
   draw_policy(t, &rng);
   draw_costs(t, &rng);
+  if (seed % 4 == 3) {
+    draw_held_back(t, &rng);
+  }
   s->workload.input_tokens = draw_tokens(&rng, 150);
   s->workload.cached_tokens = below(&rng, s->workload.input_tokens + 1);
   s->workload.output_tokens = below(&rng, 8) == 0 ? below(&rng, 2) : between(&rng, 1, 60);
