@@ -80,8 +80,8 @@ expect 0 'requests_completed	9' run small.json --format=tsv --set=workload.outpu
 expect 0 'requests_completed	9' run small.json --format=tsv --verify --set=workload.input_tokens=1 --set=workload.cached_tokens=0
 expect 0 'usage: kvloan run' run --help
 if script -qec true /dev/null >/dev/null 2>&1; then
-  script -qec "'$program' run small.json --set=workload.requests=600" /dev/null >out 2>err
-  grep -q 'simulated, .* of 600 requests done, .* s to go' out
+  script -qec "'$program' run small.json --set=workload.requests=6000" /dev/null >out 2>err
+  grep -q 'simulated, .* of 6000 requests done, .* s to go' out
   result $? 'a progress line on a terminal'
   script -qec "'$program' run small.json --quiet" /dev/null >out 2>err
   ! grep -q 'requests done' out
