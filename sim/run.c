@@ -47,6 +47,26 @@ static int check_longest(const struct kvl_scenario *s, uint32_t tokens_max, uint
   return 0;
 }
 
+/* Batch slots that can be in use at once: the lowest free one is taken, so the plane needs no more, and the host plane has memory for each. */
+static uint32_t slots_in_use(const struct kvl_scenario *s, const struct kvl_load *load, uint64_t frames)
+{
+  struct kvl_session_bytes b;
+  kvl_session_bytes(s, s->workload.kind == KVL_WORK_FILE ? 1 : (uint64_t)s->workload.input_tokens + s->workload.output_tokens, &b);
+  bool resident = s->mode == KVL_MODE_RESIDENT;
+  uint64_t page = kvl_page_bytes(s), frames_each = ((resident ? b.resident : b.fixed) + page - 1) / page, slots = SLOTS_MAX;
+  uint64_t limits[] = {
+    frames_each == 0 ? SLOTS_MAX : frames / frames_each,
+    kvl_load_total(load),
+    s->workload.kind == KVL_WORK_CLOSED ? s->workload.concurrency : SLOTS_MAX,
+    s->limits.batch_max == 0 ? SLOTS_MAX : s->limits.batch_max,
+    resident || s->node.sessions_per_gpu_max == 0 ? SLOTS_MAX : s->node.sessions_per_gpu_max,
+  };
+  for (uint32_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+    slots = limits[i] < slots ? limits[i] : slots;
+  }
+  return slots == 0 ? 1 : (uint32_t)slots;
+}
+
 /* Generated selections; requests of one size share a library of them when the scenario says so. */
 static int open_preset(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
@@ -134,7 +154,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     struct kvl_plane_model_config pc = {
       .scenario = s,
       .selections = source,
-      .slots = SLOTS_MAX,
+      .slots = slots_in_use(s, load, frames),
       .frames = (uint32_t)frames,
       .tokens_max = kvl_load_tokens_max(load),
       .threads = o->threads != 0 ? o->threads : cores < 1 ? 1 : (uint32_t)cores,

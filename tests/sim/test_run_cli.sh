@@ -73,6 +73,8 @@ unmeasured() {
 result $? 'one seed, one result: --threads, --verify, --quiet, --plane=host change nothing'
 grep -q 'selected rows read back through their addresses, 0 differ' err
 result $? 'the host plane reads every row back'
+[ "$(awk '$1 == "peak_memory_bytes" { print $2 < 600000000 }' out)" = 1 ]
+result $? 'the host plane has memory for the sessions that fit, not for every batch slot'
 grep -q '^seed	7' one
 result $? 'the seed is in the summary'
 expect 0 'requests_completed	4' run small.json --format=tsv --set=workload.requests=3 --set=workload.requests=4
