@@ -31,6 +31,7 @@ struct gpu {
 
 struct model_plane {
   struct kvl_plane plane;
+  struct kvl_plane_ops ops;    /* one table for both names */
   struct kvl_plane_model_config config;
   uint64_t page_bytes;
   uint64_t now_ns;
@@ -344,22 +345,6 @@ static const struct kvl_plane_ops model_ops = {
   .verify = model_verify,
 };
 
-static const struct kvl_plane_ops host_ops = {
-  .name = "host",
-  .close = model_close,
-  .now = model_now,
-  .request_open = model_request_open,
-  .request_close = model_request_close,
-  .step = model_step,
-  .copy = model_copy,
-  .keep = model_keep,
-  .wait_until = model_wait_until,
-  .point = model_point,
-  .link_busy_ns = model_link_busy_ns,
-  .link_bytes = model_link_bytes,
-  .verify = model_verify,
-};
-
 static int open_gpu(struct model_plane *m, struct gpu *g, struct kvl_err *err)
 {
   const struct kvl_scenario *s = m->config.scenario;
@@ -408,7 +393,9 @@ int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_mode
   if (m == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for the plane");
   }
-  m->plane.ops = config->bytes ? &host_ops : &model_ops;
+  m->ops = model_ops;
+  m->ops.name = config->bytes ? "host" : "model";
+  m->plane.ops = &m->ops;
   m->config = *config;
   m->page_bytes = kvl_page_bytes(s);
   m->points = config->selections == NULL || s->mode == KVL_MODE_RESIDENT ? 0 : s->model.selection.points;

@@ -29,24 +29,6 @@ static uint64_t peak_memory_bytes(void)
 
 static const char *const mode_name[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive"};
 
-/* Every request of the workload must fit an empty node (I9: what fits alone is served in the end; what does not is refused now, not in mid-run). */
-static int check_longest(const struct kvl_scenario *s, uint32_t tokens_max, uint32_t frames, struct kvl_err *err)
-{
-  struct kvl_session_bytes b;
-  kvl_session_bytes(s, tokens_max, &b);
-  bool resident = s->mode == KVL_MODE_RESIDENT;
-  uint64_t page = kvl_page_bytes(s), need = ((resident ? b.resident : b.fixed) + page - 1) / page;
-  if (need > frames) {
-    return kvl_err_set(err, -EINVAL, "%s: node.kv_pool_bytes: the longest request (%u tokens) needs %.3f GB of HBM in %s mode, a decode GPU has %.3f GB",
-                       s->file, tokens_max, (double)(need * page) / 1e9, mode_name[s->mode], (double)(frames * page) / 1e9);
-  }
-  if (!resident && b.host > s->node.host_pool_bytes) {
-    return kvl_err_set(err, -EINVAL, "%s: node.host_pool_bytes: the longest request (%u tokens) needs %.3f GB of host memory, the pool has %.3f GB",
-                       s->file, tokens_max, (double)b.host / 1e9, (double)s->node.host_pool_bytes / 1e9);
-  }
-  return 0;
-}
-
 /* Batch slots that can be in use at once: the lowest free one is taken, so the plane needs no more, and the host plane has memory for each. */
 static uint32_t slots_in_use(const struct kvl_scenario *s, const struct kvl_load *load, uint64_t frames)
 {
@@ -148,7 +130,8 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     rc = kvl_err_set(err, -EINVAL, "%s: policy.page_tokens: the pool has %llu pages, more than %d; a larger page helps", s->file,
                      (unsigned long long)frames, INT32_MAX);
   }
-  rc = rc != 0 ? rc : check_longest(s, kvl_load_tokens_max(load), (uint32_t)frames, err);
+  /* Every request must fit an empty node (I9: what fits alone is served in the end; what does not is refused now, not in mid-run). */
+  rc = rc != 0 ? rc : kvl_scenario_check_tokens(doc, kvl_load_tokens_max(load), err);
   rc = rc != 0 ? rc : open_selections(s, &source, err);
   if (rc == 0) {
     struct kvl_plane_model_config pc = {
