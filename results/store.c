@@ -153,7 +153,7 @@ static int look_at_header(struct kvl_store *store, struct kvl_err *err)
 {
   unsigned char header[100];
   for (int attempt = 0;; attempt++) {
-    int file = open(store->path, O_RDONLY | O_CLOEXEC);
+    int file = open(store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
     if (file < 0) {
       if (errno == ENOENT && !store->read_only) {
         return 0;
@@ -162,12 +162,15 @@ static int look_at_header(struct kvl_store *store, struct kvl_err *err)
                              : kvl_err_set(err, error_for_errno(errno), "%s: cannot open: %s", store->path, strerror(errno));
     }
     struct stat info;
-    int is_folder = fstat(file, &info) == 0 && S_ISDIR(info.st_mode);
-    ssize_t length = is_folder ? 0 : read(file, header, sizeof header);
+    int known = fstat(file, &info) == 0, is_folder = known && S_ISDIR(info.st_mode), is_device = known && !is_folder && !S_ISREG(info.st_mode);
+    ssize_t length = is_folder || is_device ? 0 : read(file, header, sizeof header);
     int read_errno = errno;
     (void)close(file);
     if (is_folder) {
       return kvl_err_set(err, -EISDIR, "%s: is a folder; name a file in it", store->path);
+    }
+    if (is_device) {
+      return kvl_err_set(err, -EINVAL, "%s: is a pipe or a device; a result store is a file", store->path);
     }
     if (length < 0) {
       return kvl_err_set(err, -EIO, "%s: cannot read: %s", store->path, strerror(read_errno));

@@ -12,6 +12,8 @@ int kvl_lines_open(struct kvl_lines *lines, const char *path, struct kvl_err *er
   struct stat status;
   memset(lines, 0, sizeof(*lines));
   snprintf(lines->path, sizeof(lines->path), "%s", path);
+  if (stat(path, &status) == 0 && S_ISFIFO(status.st_mode)) /* opening it would wait for a writer */
+    return kvl_err_set(err, -ESPIPE, "%s: is a pipe and would be read twice; give a file, not a pipe", path);
   lines->stream = fopen(path, "rb");
   if (!lines->stream) {
     int code = errno;

@@ -244,7 +244,7 @@ int kvl_trace_open(struct kvl_trace **trace, const char *path, struct kvl_err *e
   *trace = NULL;
   if (!t)
     return kvl_err_set(err, -ENOMEM, "%s: no memory", path);
-  t->fd = open(path, O_RDONLY | O_CLOEXEC);
+  t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
   t->path = malloc(strlen(path) + 1);
   if (t->fd < 0) {
     code = -errno;

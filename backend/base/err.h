@@ -9,7 +9,7 @@ struct kvl_err {
   char text[1024];
 };
 
-/* Formats the line (truncated to fit) and returns `code`, so that callers can write `return kvl_err_set(err, -EINVAL, ...)`.
+/* Formats the line (control characters become ?, what is too long loses its middle) and returns `code`, so that callers can write `return kvl_err_set(err, -EINVAL, ...)`.
  * `err` may be NULL. `code` is a negative errno. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))

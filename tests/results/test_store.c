@@ -249,6 +249,9 @@ START_TEST(refuses_a_text_file)
   (void)fputs("{}", out);
   (void)fclose(out);
   refuses(fixture_path("short"), NULL, -EINVAL, "not a result store");
+  ck_assert_int_eq(mkfifo(fixture_path("fifo"), 0600), 0); /* nobody writes: refused without waiting */
+  refuses(fixture_path("fifo"), NULL, -EINVAL, "is a pipe or a device");
+  refuses(fixture_path("fifo"), &(struct kvl_store_options){.read_only = 1}, -EINVAL, "is a pipe or a device");
 }
 END_TEST
 

@@ -146,6 +146,10 @@ START_TEST(other_files)
   ck_assert_int_eq(kvl_trace_open(&trace, "/", &err), -EISDIR);
   ck_assert_int_eq(kvl_trace_open(&trace, "/dev/null", &err), -EINVAL);
   ck_assert_ptr_nonnull(strstr(err.text, "a pipe or a device"));
+  ck_assert_int_eq(mkfifo(path, 0600), 0); /* nobody writes: refused without waiting */
+  ck_assert_int_eq(kvl_trace_open(&trace, path, &err), -EINVAL);
+  ck_assert_ptr_nonnull(strstr(err.text, "a pipe or a device"));
+  unlink(path);
 }
 END_TEST
 
