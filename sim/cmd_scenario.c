@@ -117,7 +117,9 @@ static int check(int argc, char **argv)
   code = code == 0 ? load(&a, &doc) : code;
   code = code == 0 ? check_files(doc) : code;
   if (code == 0 && kvl_scenario_explain(stdout, (enum kvl_format)a.format, doc) != 0) {
-    (void)fprintf(stderr, "kvloan scenario: out of memory, or standard output could not be written\n");
+    if (ferror(stdout) == 0) { /* else main() says it */
+      (void)fprintf(stderr, "kvloan scenario: out of memory\n");
+    }
     code = 1;
   }
   kvl_scenario_free(doc);

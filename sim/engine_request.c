@@ -230,6 +230,10 @@ int kvl_engine_timeout(struct engine *e, uint32_t r)
   struct request *q = &e->request[r];
   q->client_gone = true;
   q->record.aborted = 1;
+  if (q->state == IN_PREFILL && q->record.prefill_start_ns == UINT64_MAX) {
+    take_out(e, &e->prefill[q->prefill_route].queue, r);
+    return q->record.gpu == NONE ? kvl_engine_finish(e, r) : kvl_engine_abandon(e, r);
+  }
   if (q->state == WAITING) {
     take_out(e, &e->waiting[q->decode_route], r);
     e->waiting_total--;

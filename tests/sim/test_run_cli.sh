@@ -79,6 +79,12 @@ grep -q '^seed	7' one
 result $? 'the seed is in the summary'
 expect 0 'requests_completed	4' run small.json --format=tsv --set=workload.requests=3 --set=workload.requests=4
 expect 0 'requests_completed	9' run small.json --format=tsv --set=workload.output_tokens=0
+for starts in arrival reservation; do
+  expect 0 'requests_aborted	300' run small.json --format=tsv --verify --set=workload.kind=poisson --set=workload.rate_per_s=1000 --set=workload.requests=300 \
+    --set=node.prefill_gpus=1 --set=costs.prefill_fixed_ms=30 --set=limits.request_timeout_s=0.1 --set=node.prefill_starts=$starts
+  [ "$(awk '$1 == "simulated_s" { print $2 < 1 }' out)" = 1 ]
+  result $? "$starts: a client that went away while it waited for prefill is not prefilled"
+done
 expect 0 'requests_completed	9' run small.json --format=tsv --verify --set=workload.input_tokens=1 --set=workload.cached_tokens=0
 expect 0 'usage: kvloan run' run --help
 if script -qec true /dev/null >/dev/null 2>&1; then
@@ -146,6 +152,9 @@ if [ -w /dev/full ]; then
   "$program" run small.json >/dev/full 2>err
   [ $? = 1 ] && grep -q 'standard output could not be written' err
   result $? 'a full standard output is an error'
+  "$program" scenario check small.json >/dev/full 2>err
+  [ $? = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'standard output could not be written' err
+  result $? 'scenario check says it in one line'
 fi
 # A disk with room for the first rows only: one line, and the run does not read complete.
 "$program" results list --store=runs.db >out 2>err
