@@ -1,5 +1,6 @@
 /* Reading scenarios/published.csv: id,mode,speculation,concurrency,metric,unit,value,repeat,note (the note may be missing or hold commas). */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,17 @@
 
 enum { FIELDS = 9 };
 
+/* Printed in three formats later: no quotes, no control characters. */
 static bool copy_field(char *to, size_t size, const char *from)
 {
   size_t n = strlen(from);
-  if (n >= size) {
+  if (n >= size || strpbrk(from, "\"\\") != NULL) {
     return false;
+  }
+  for (size_t i = 0; i < n; i++) {
+    if ((unsigned char)from[i] < 0x20 || from[i] == 0x7f) {
+      return false;
+    }
   }
   memcpy(to, from, n + 1);
   return true;
@@ -34,6 +41,9 @@ static bool parse_value(char *text, double *low, double *high)
     if (end == dots + 2 || *end != '\0') {
       return false;
     }
+  }
+  if (!isfinite(*low) || !isfinite(*high)) {
+    return false;
   }
   if (*high < *low) {
     double swap = *low;
@@ -82,7 +92,12 @@ int kvl_published_read(const char *path, struct kvl_published_row *rows, uint32_
       rc = kvl_err_set(err, -EINVAL, "%s:%u: value '%s' is neither a number nor a range low..high", path, number, field[6]);
     } else {
       row.repeat = fields > 7 && field[7][0] != '\0' ? strtod(field[7], NULL) : 0.0;
-      rows[(*count)++] = row;
+      row.repeat = isfinite(row.repeat) ? row.repeat : 0.0;
+      for (uint32_t i = 0; i < *count && rc == 0; i++) {
+        rc = strcmp(rows[i].id, row.id) == 0 ? kvl_err_set(err, -EINVAL, "%s:%u: row %s is there twice", path, number, row.id) : 0;
+      }
+      rows[*count] = row;
+      *count += rc == 0;
     }
   }
   if (rc == 0 && ferror(f)) {

@@ -322,6 +322,8 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     }
     if (b.by_id[i] == NULL) {
       rc = kvl_err_set(err, -EINVAL, "%s: row %s is missing", options->rows, row_uses[i].id);
+    } else if (b.by_id[i]->low + b.by_id[i]->high == 0) {
+      rc = kvl_err_set(err, -EINVAL, "%s: row %s: nothing differs from 0 by so many per cent", options->rows, row_uses[i].id);
     }
   }
   bool known = options->leave_out == NULL;
@@ -337,6 +339,11 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     return rc;
   }
   const struct kvl_scenario *s = kvl_scenario_of(doc);
+  if (s->workload.kind != KVL_WORK_CLOSED) {
+    rc = kvl_err_set(err, -EINVAL, "%s: workload.kind: the published experiment is a closed loop (nearest: closed)", options->scenario);
+    kvl_scenario_free(doc);
+    return rc;
+  }
   out->fit = (struct kvl_fit){
     .kv_pool_bytes = (double)s->node.kv_pool_bytes,
     .sessions_per_gpu_max = s->node.sessions_per_gpu_max,
@@ -351,6 +358,12 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     rc = refit(&b);
   }
   rc = rc != 0 ? rc : run_rows(&b);
+  for (uint32_t i = 0; rc == 0 && i < out->rows; i++) {
+    const struct kvl_reproduced_row *r = &out->row[i];
+    if (!isfinite(r->simulated_low) || !isfinite(r->simulated_high)) {
+      rc = kvl_err_set(err, -EINVAL, "%s: row %s: runs in which no token is decoded have nothing to compare", options->scenario, r->published->id);
+    }
+  }
   out->passed = rc == 0;
   for (uint32_t i = 0; i < out->rows; i++) {
     if (out->row[i].use == KVL_ROW_VERDICT) {

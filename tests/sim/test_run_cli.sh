@@ -247,6 +247,12 @@ sed 's/^P06,/P66,/' "$scenarios/published.csv" >published/published.csv
 expect 1 'row P06 is missing' reproduce --scenario=published/small.json
 sed '3s/,82,/,many,/' "$scenarios/published.csv" >published/published.csv
 expect 1 'published.csv:3' reproduce --scenario=published/small.json
+sed '/^P03,/s/,3563,/,0,/' "$scenarios/published.csv" >published/published.csv
+expect 1 'row P03: nothing differs from 0' reproduce --scenario=published/small.json
+cp "$scenarios/published.csv" published/published.csv
+expect 1 'workload.kind: the published experiment is a closed loop' reproduce --scenario=published/small.json --set=workload.kind=poisson \
+  --set=workload.rate_per_s=9
+expect 1 'no token is decoded' reproduce --scenario=published/small.json --no-controls --set=workload.output_tokens=0
 "$program" reproduce >reproduce.out 2>reproduce.err &
 running=$!
 sleep 0.5
