@@ -202,7 +202,9 @@ static int open_engine(struct engine *e)
     kvl_session_bytes(s, 65536, &token);
     uint64_t block_tokens = kvl_load_block_tokens(e->config->load);
     uint64_t block_bytes = (token.rows + token.index + token.whole) * block_tokens / 65536;
-    e->prefix = block_bytes == 0 ? NULL : kvl_prefix_store_create(s->workload.prefix_store_bytes / block_bytes);
+    uint64_t blocks = block_bytes == 0 ? 0 : s->workload.prefix_store_bytes / block_bytes;
+    blocks = blocks < KVL_PREFIX_BLOCKS_MAX ? blocks : KVL_PREFIX_BLOCKS_MAX; /* it grows with what is put in, and nothing puts in as much */
+    e->prefix = block_bytes == 0 ? NULL : kvl_prefix_store_create(blocks);
     rc = block_bytes != 0 && e->prefix == NULL ? kvl_err_set(e->err, -ENOMEM, "no memory for the prefix store") : 0;
   }
   return rc;
