@@ -379,11 +379,12 @@ static int open_gpu(struct model_plane *m, struct gpu *g, struct kvl_err *err)
     c.point[p].cache = s->model.selection.point[p].cache;
     c.point[p].k = s->model.selection.point[p].k;
   }
-  int rc = kvl_refdev_create(&g->dev, &c, err);
-  if (rc == 0 && m->config.bytes) {
-    rc = kvl_bytes_create(&g->bytes, g->dev, m->config.tokens_max, err);
+  struct kvl_err reason;
+  int rc = kvl_refdev_create(&g->dev, &c, &reason);
+  if (rc != 0) { /* the device knows no files and keys */
+    return rc == -EINVAL ? kvl_err_set(err, rc, "%s: model.caches: %s", s->file, reason.text) : kvl_err_set(err, rc, "%s", reason.text);
   }
-  return rc;
+  return m->config.bytes ? kvl_bytes_create(&g->bytes, g->dev, m->config.tokens_max, err) : 0;
 }
 
 int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_model_config *config, struct kvl_err *err)
