@@ -1,6 +1,8 @@
 #include "sim/cmd.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,4 +34,32 @@ int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads)
   }
   *threads = (unsigned)n;
   return 0;
+}
+
+int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const struct option *options, int result)
+{
+  const char *names[64], *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
+  size_t count = 0;
+  while (options[count].name != NULL && count < 64) {
+    names[count] = options[count].name;
+    count++;
+  }
+  const char *name = word + strspn(word, "-");
+  int length = (int)strcspn(name, "=");
+  char bare[96];
+  (void)snprintf(bare, sizeof bare, "%.*s", length, name);
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(bare, names[i]) == 0) { /* it is there, but its value is not as it must be */
+      bool wanting = result == ':' || options[i].has_arg == required_argument;
+      fprintf(stderr, "kvloan %s: --%s %s%s%s\n", subcommand, bare, wanting ? "needs a value: --" : "takes no value", wanting ? bare : "",
+              wanting ? "=VALUE" : "");
+      return 2;
+    }
+  }
+  if (strncmp(word, "--", 2) != 0) {
+    fprintf(stderr, "kvloan %s: there is no option -%c (kvloan %s --help lists them)\n", subcommand, optopt != 0 ? optopt : '?', subcommand);
+    return 2;
+  }
+  fprintf(stderr, "kvloan %s: there is no option --%s; did you mean --%s?\n", subcommand, bare, kvl_nearest(bare, names, count));
+  return 2;
 }

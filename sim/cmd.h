@@ -13,5 +13,8 @@ int kvl_cmd_results(int argc, char **argv);
 int kvl_cmd_format(const char *subcommand, const char *word, int *format);
 /* A number of threads, 1 to 256, into *threads; otherwise one line on stderr and -1. */
 int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads);
+/* What getopt_long refused (set opterr = 0 before): one line on stderr with the nearest option. `result` is what it returned ('?' or ':'). Returns 2. */
+struct option;
+int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const struct option *options, int result);
 
 #endif

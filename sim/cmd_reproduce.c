@@ -171,6 +171,7 @@ int kvl_cmd_reproduce(int argc, char **argv)
   int format = KVL_FORMAT_TABLE, option;
   struct kvl_reproduce_options o = {.scenario = "published-256", .controls = true, .stop = &stop};
   optind = 1;
+  opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case 's':
@@ -209,8 +210,7 @@ int kvl_cmd_reproduce(int argc, char **argv)
       fputs(help, stdout);
       return 0;
     default:
-      fprintf(stderr, "kvloan reproduce --help lists the options\n");
-      return 2;
+      return kvl_cmd_bad_option("reproduce", argc, argv, options, option);
     }
   }
   if (optind != argc) {
@@ -224,6 +224,7 @@ int kvl_cmd_reproduce(int argc, char **argv)
   struct sigaction action = {.sa_handler = on_signal};
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &action, NULL);
   bool terminal = isatty(STDERR_FILENO) == 1;
   o.say = terminal ? say : NULL;
   struct kvl_reproduction result;

@@ -60,6 +60,7 @@ static int parse_options(struct kvl_results_call *call, int argc, char **argv)
   };
   int option, format;
   optind = 1;
+  opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case 's':
@@ -82,8 +83,7 @@ static int parse_options(struct kvl_results_call *call, int argc, char **argv)
       fputs(help, stdout);
       return -1;
     default:
-      fprintf(stderr, "kvloan results --help lists the options\n");
-      return 2;
+      return kvl_cmd_bad_option("results", argc, argv, options, option);
     }
   }
   return 0;

@@ -125,6 +125,7 @@ int kvl_cmd_run(int argc, char **argv)
   struct kvl_run_options run = {.plane = "model", .command = command, .stop = &stop};
   int option, code = 2;
   optind = 1;
+  opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case 's':
@@ -165,7 +166,7 @@ int kvl_cmd_run(int argc, char **argv)
       code = 0;
       goto out;
     default:
-      fprintf(stderr, "kvloan run --help lists the options\n");
+      code = kvl_cmd_bad_option("run", argc, argv, options, option);
       goto out;
     }
   }
@@ -184,6 +185,7 @@ int kvl_cmd_run(int argc, char **argv)
   struct sigaction action = {.sa_handler = on_signal};
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &action, NULL);
   struct progress progress = {.any = false};
   (void)clock_gettime(CLOCK_MONOTONIC, &progress.started);
   if (!quiet && isatty(STDERR_FILENO) == 1) {

@@ -40,6 +40,7 @@ static int parse(int argc, char **argv, bool takes_file, bool takes_format, stru
   int option;
   *a = (struct arguments){.format = KVL_FORMAT_TABLE};
   optind = 1;
+  opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     if (option == 'h') {
       return -1;
@@ -56,10 +57,10 @@ static int parse(int argc, char **argv, bool takes_file, bool takes_format, stru
       }
     } else {
       if (option == 's' || option == 'f') {
-        (void)fprintf(stderr, "kvloan scenario %s takes no --%s\n", argv[0], option == 's' ? "set" : "format");
+        (void)fprintf(stderr, "kvloan scenario %s takes no --%s (kvloan scenario --help tells more)\n", argv[0], option == 's' ? "set" : "format");
+        return 2;
       }
-      (void)fprintf(stderr, "kvloan scenario --help tells more\n");
-      return 2;
+      return kvl_cmd_bad_option("scenario", argc, argv, options, option);
     }
   }
   int wanted = takes_file ? 1 : 0;

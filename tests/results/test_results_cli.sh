@@ -122,7 +122,7 @@ refuses 2 'did you mean timeline' plot --store=s.db time-line 15 --out=x
 refuses 2 'draws one run' plot --store=s.db timeline 14 15 --out=x
 refuses 2 'draws 1 to 8 runs' plot --store=s.db distributions all --out=x
 refuses 1 'nearest: x.svg' plot --store=s.db modes --out=x.pdf
-lines=2 refuses 2 'kvloan results --help' list --store=s.db --nonsense
+refuses 2 'did you mean --' list --store=s.db --nonsense
 printf 'only a text\n' >text.db
 refuses 1 'not a result store' list --store=text.db
 mkdir folder

@@ -59,7 +59,7 @@ expect 2 'one scenario at a time' check a b
 expect 2 'did you mean tsv?' check published-256 --format=xml
 expect 2 'takes no --format' json published-256 --format=json
 expect 2 'takes no file' keys x
-expect 2 'kvloan scenario --help tells more' check --sett=a=b published-256
+expect 2 'there is no option --sett; did you mean --set?' check --sett=a=b published-256
 
 expect 1 '(nearest: published-256)' check published-265
 expect 1 '(nearest: published-256.json)' check "$scenarios/published-265.json"
