@@ -33,9 +33,8 @@ struct timeline {
   const char *label;
 };
 
-static int collect(void *context, const struct kvl_step_sample *s)
+static int add_moment(struct moments *m, const struct moment *moment)
 {
-  struct moments *m = context;
   if (m->count == m->capacity) {
     size_t capacity = m->capacity == 0 ? 4096 : m->capacity * 2;
     struct moment *item = realloc(m->item, capacity * sizeof *item);
@@ -45,14 +44,22 @@ static int collect(void *context, const struct kvl_step_sample *s)
     m->item = item;
     m->capacity = capacity;
   }
+  m->item[m->count] = *moment;
+  m->item[m->count].order = m->count;
+  m->count++;
+  return 0;
+}
+
+static int collect(void *context, const struct kvl_step_sample *s)
+{
+  struct moments *m = context;
   if (s->gpu >= GPUS_MAX) {
     return -ERANGE;
   }
   m->gpus = s->gpu >= m->gpus ? s->gpu + 1 : m->gpus;
-  m->item[m->count] = (struct moment){s->time_ns, m->count, s->gpu, s->batch, s->waiting,
-                                      {s->frames_reserved, s->frames_lent, s->frames_retiring, s->frames_free}, s->resident_share};
-  m->count++;
-  return 0;
+  struct moment moment = {s->time_ns, 0, s->gpu, s->batch, s->waiting,
+                          {s->frames_reserved, s->frames_lent, s->frames_retiring, s->frames_free}, s->resident_share};
+  return add_moment(m, &moment);
 }
 
 static int by_time(const void *a, const void *b)
@@ -98,6 +105,58 @@ static void sum_gpus(const struct moment *last, const unsigned char *seen, uint3
   }
 }
 
+static int by_size(const void *a, const void *b)
+{
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* A GPU without requests makes no steps, so no samples: where its next sample is IDLE_GAPS times later than they usually follow one another, it has
+ * been idle in between (or to the end of the run), and its last sample must not stand for that time. Items are in order of time. */
+static int add_idle(struct moments *m)
+{
+  enum { IDLE_GAPS = 8 };
+  size_t count = m->count;
+  uint64_t end_ns = m->item[count - 1].time_ns;
+  uint64_t *gap = malloc((count + 1) * sizeof *gap);
+  int rc = gap == NULL ? -ENOMEM : 0;
+  for (uint32_t g = 0; rc == 0 && g < m->gpus; g++) {
+    size_t gaps = 0, before = count;
+    for (size_t i = 0; i < count; i++) {
+      if (m->item[i].gpu == g) {
+        if (before != count) {
+          gap[gaps++] = m->item[i].time_ns - m->item[before].time_ns;
+        }
+        before = i;
+      }
+    }
+    if (gaps < 2) {
+      continue; /* too few samples to say what is usual */
+    }
+    qsort(gap, gaps, sizeof *gap, by_size);
+    uint64_t usual = gap[gaps / 2];
+    before = count;
+    for (size_t i = 0; rc == 0 && i <= count; i++) {
+      if (i < count && m->item[i].gpu != g) {
+        continue;
+      }
+      uint64_t at = i < count ? m->item[i].time_ns : end_ns;
+      if (before != count && at - m->item[before].time_ns > IDLE_GAPS * (usual + 1)) {
+        struct moment idle = m->item[before];
+        double frames = idle.frames[0] + idle.frames[1] + idle.frames[2] + idle.frames[3];
+        idle.time_ns += usual + 1;
+        idle.batch = 0;
+        idle.frames[0] = idle.frames[1] = idle.frames[2] = 0;
+        idle.frames[3] = frames;
+        rc = add_moment(m, &idle);
+      }
+      before = i;
+    }
+  }
+  free(gap);
+  return rc;
+}
+
 static double frames_of(const double *sums)
 {
   double frames = sums[SUM_RESERVED] + sums[SUM_LENT] + sums[SUM_RETIRING] + sums[SUM_FREE];
@@ -109,6 +168,12 @@ static int build(struct timeline *line, struct moments *m)
   struct moment *last = calloc(m->gpus, sizeof *last);
   unsigned char *seen = calloc(m->gpus, 1);
   if (last == NULL || seen == NULL) {
+    free(last);
+    free(seen);
+    return -ENOMEM;
+  }
+  qsort(m->item, m->count, sizeof *m->item, by_time);
+  if (add_idle(m) != 0) {
     free(last);
     free(seen);
     return -ENOMEM;

@@ -92,6 +92,9 @@ static void print_notes(const struct kvl_run_result *r, const char *store)
   if ((r->estimates & KVL_ESTIMATE_COMPUTE_OUTSIDE) != 0) {
     fprintf(stderr, "note: step times were extrapolated past the ends of the compute table\n");
   }
+  if ((r->estimates & KVL_ESTIMATE_FOREIGN_PROFILE) != 0) {
+    fprintf(stderr, "note: the cost profile was made for another model or part: every time is an extrapolation (kvloan scenario check says which)\n");
+  }
   if ((r->estimates & KVL_ESTIMATE_LINK_OUTSIDE) != 0) {
     fprintf(stderr, "note: host gathers range over more memory than the link's curve was measured for\n");
   }
@@ -200,7 +203,10 @@ int kvl_cmd_run(int argc, char **argv)
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);
   } else {
-    kvl_summary_write(stdout, (enum kvl_format)format, kvl_scenario_of(doc)->name, &result.engine.summary);
+    const struct kvl_scenario *s = kvl_scenario_of(doc);
+    char title[KVL_NAME_MAX + 16];
+    (void)snprintf(title, sizeof title, "%s, %s", s->name, kvl_mode_name(s->mode));
+    kvl_summary_write(stdout, (enum kvl_format)format, format == KVL_FORMAT_TABLE ? title : s->name, &result.engine.summary);
     print_notes(&result, run.store);
     code = result.mismatches != 0 ? 1 : stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
   }

@@ -1,6 +1,7 @@
 #include "sim/model.h"
 
 #include <stddef.h>
+#include <string.h>
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -81,4 +82,16 @@ uint64_t kvl_curve_at(const struct kvl_curve *curve, uint64_t x, bool *outside)
   }
   wide fall = ((wide)(from - to) * way + width / 2) / width;
   return fall >= from ? 1 : from - (uint64_t)fall; /* past the end a falling curve stops at 1: rates divide */
+}
+
+bool kvl_costs_are_foreign(const struct kvl_scenario *s)
+{
+  bool model = strncmp(s->model.name, s->costs.model, strlen(s->costs.model)) != 0; /* variants of a model share its profile */
+  return model || (s->costs.hardware[0] != '\0' && strcmp(s->hardware.name, s->costs.hardware) != 0);
+}
+
+const char *kvl_mode_name(enum kvl_mode mode)
+{
+  static const char *const names[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive"};
+  return names[mode];
 }

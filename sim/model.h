@@ -182,6 +182,8 @@ struct kvl_session_bytes {
   uint64_t host;          /* pinned host bytes of fixed and adaptive mode */
 };
 void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes);
+const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
+bool kvl_costs_are_foreign(const struct kvl_scenario *scenario); /* the cost profile was made for another model or part: every time is an extrapolation */
 uint64_t kvl_page_bytes(const struct kvl_scenario *scenario); /* bytes of one frame: page_tokens of all caches' rows */
 
 uint64_t kvl_curve_at(const struct kvl_curve *curve, uint64_t x, bool *outside); /* `outside` may be NULL; set, never cleared */

@@ -20,7 +20,7 @@ struct kvl_plane_model_config {
 int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_model_config *config, struct kvl_err *err);
 
 /* What the cost model had to guess so far: 0, or a mask of KVL_ESTIMATE_*. */
-enum { KVL_ESTIMATE_COMPUTE_OUTSIDE = 1, KVL_ESTIMATE_LINK_OUTSIDE = 2, KVL_ESTIMATE_ROOFLINE = 4 };
+enum { KVL_ESTIMATE_COMPUTE_OUTSIDE = 1, KVL_ESTIMATE_LINK_OUTSIDE = 2, KVL_ESTIMATE_ROOFLINE = 4, KVL_ESTIMATE_FOREIGN_PROFILE = 8 };
 unsigned kvl_plane_model_estimates(const struct kvl_plane *plane);
 
 /* Host plane: rows compared so far, and how many of them differed. */

@@ -27,8 +27,6 @@ static uint64_t peak_memory_bytes(void)
   return (uint64_t)usage.ru_maxrss * 1024;
 }
 
-static const char *const mode_name[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive"};
-
 /* Batch slots that can be in use at once: the lowest free one is taken, so the plane needs no more, and the host plane has memory for each. */
 static uint32_t slots_in_use(const struct kvl_scenario *s, const struct kvl_load *load, uint64_t frames)
 {
@@ -105,7 +103,7 @@ static int begin_store(const struct kvl_scenario_doc *doc, const struct kvl_run_
   if (json == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for the scenario's text");
   }
-  struct kvl_run_info info = {.name = s->name, .mode = mode_name[s->mode], .plane = o->plane, .scenario_json = json,
+  struct kvl_run_info info = {.name = s->name, .mode = kvl_mode_name(s->mode), .plane = o->plane, .scenario_json = json,
                               .build = KVL_VERSION, .command = o->command == NULL ? "" : o->command, .seed = s->seed};
   int rc = kvl_store_open(store, o->store, err);
   rc = rc != 0 ? rc : kvl_store_run_begin(*store, &info, run, err);
@@ -171,7 +169,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     sum->peak_memory_bytes = peak_memory_bytes();
     result->estimates = kvl_plane_model_estimates(plane);
     sum->compute_is_estimate = (result->estimates & KVL_ESTIMATE_ROOFLINE) != 0;
-    sum->is_extrapolated = (result->estimates & (KVL_ESTIMATE_COMPUTE_OUTSIDE | KVL_ESTIMATE_LINK_OUTSIDE)) != 0;
+    sum->is_extrapolated = (result->estimates & (KVL_ESTIMATE_COMPUTE_OUTSIDE | KVL_ESTIMATE_LINK_OUTSIDE | KVL_ESTIMATE_FOREIGN_PROFILE)) != 0;
     kvl_plane_model_checked(plane, &result->rows_checked, &result->mismatches);
     if (store != NULL) {
       struct kvl_err end_err;

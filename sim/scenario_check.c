@@ -127,7 +127,6 @@ static int check_workload(const struct kvl_scenario_doc *doc, struct kvl_err *er
 int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t tokens, struct kvl_err *err)
 {
   const struct kvl_scenario *s = &doc->scenario;
-  static const char *const names[] = {"resident", "fixed", "adaptive"};
   struct kvl_session_bytes bytes;
   kvl_session_bytes(s, tokens, &bytes);
   uint64_t page = kvl_page_bytes(s), pool = s->node.kv_pool_bytes / page * page;
@@ -135,12 +134,12 @@ int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t token
   if (need > pool) {
     return wrong(doc, err, "node.kv_pool_bytes",
                  "cannot hold one session of %" PRIu64 " tokens in %s mode: it needs %" PRIu64 " bytes in frames of %" PRIu64 ", %" PRIu64
-                 " are missing (nearest: %" PRIu64 ")", tokens, names[s->mode], need, page, need - pool, need);
+                 " are missing (nearest: %" PRIu64 ")", tokens, kvl_mode_name(s->mode), need, page, need - pool, need);
   }
   if (s->mode != KVL_MODE_RESIDENT && bytes.host > s->node.host_pool_bytes) {
     return wrong(doc, err, "node.host_pool_bytes",
                  "cannot hold the history of one session of %" PRIu64 " tokens in %s mode: it needs %" PRIu64 " bytes, %" PRIu64
-                 " are missing (nearest: %" PRIu64 ")", tokens, names[s->mode], bytes.host, bytes.host - s->node.host_pool_bytes, bytes.host);
+                 " are missing (nearest: %" PRIu64 ")", tokens, kvl_mode_name(s->mode), bytes.host, bytes.host - s->node.host_pool_bytes, bytes.host);
   }
   return 0;
 }
