@@ -318,6 +318,43 @@ START_TEST(one_sample_and_one_request_are_enough)
 }
 END_TEST
 
+/* A GPU without requests takes no samples: its last one must not stand for the time until the next. */
+START_TEST(a_gpu_without_requests_is_idle)
+{
+  struct kvl_run_info info = {.name = "idle", .mode = "adaptive", .plane = "model", .scenario_json = "{\"workload\":{\"concurrency\":1}}"};
+  int64_t run = 0;
+  struct kvl_summary summary;
+  memset(&summary, 0, sizeof summary);
+  ck_assert_int_eq(kvl_store_run_begin(store, &info, &run, &err), 0);
+  for (uint64_t i = 0; i < 40; i++) { /* two seconds of work, six of nothing, two of work */
+    struct kvl_step_sample s = {.time_ns = (i < 20 ? i : 60 + i) * 100000000u, .batch = 3, .frames_lent = 5, .frames_free = 5, .resident_share = 1};
+    ck_assert_int_eq(kvl_store_add_sample(store, &s, &err), 0);
+  }
+  ck_assert_int_eq(kvl_store_run_end(store, run, &summary, KVL_RUN_COMPLETE, &err), 0);
+  struct kvl_run_list all;
+  ck_assert_int_eq(kvl_store_list(store, &all, &err), 0);
+  struct kvl_plot plot = {.out = fixture_path("i.svg"), .gnuplot = "true"}; /* the numbers are written first */
+  (void)kvl_plot_timeline(&plot, store, &all.run[all.count - 1], "idle", &err);
+  kvl_run_list_free(&all);
+  FILE *numbers = fopen(fixture_path("i.tsv"), "r");
+  ck_assert_ptr_nonnull(numbers);
+  char line[512];
+  int busy = 0, idle = 0;
+  ck_assert_ptr_nonnull(fgets(line, sizeof line, numbers));
+  while (fgets(line, sizeof line, numbers) != NULL) {
+    double time_s = strtod(line, NULL), batch = strtod(strchr(line, '\t') + 1, NULL);
+    if (time_s > 2.5 && time_s < 7.5) {
+      idle++;
+      ck_assert_double_eq(batch, 0);
+    }
+    busy += batch == 3;
+  }
+  (void)fclose(numbers);
+  ck_assert_int_gt(busy, 100);
+  ck_assert_int_gt(idle, 100);
+}
+END_TEST
+
 int main(void)
 {
   Suite *suite = suite_create("plot");
@@ -329,6 +366,7 @@ int main(void)
   tcase_add_test(tcase, labels_reach_the_picture);
   tcase_add_test(tcase, refuses_what_it_cannot_draw);
   tcase_add_test(tcase, one_sample_and_one_request_are_enough);
+  tcase_add_test(tcase, a_gpu_without_requests_is_idle);
   suite_add_tcase(suite, tcase);
   SRunner *runner = srunner_create(suite);
   srunner_set_tap(runner, "-");
