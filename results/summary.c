@@ -89,6 +89,7 @@ static const struct key keys[] = {
   COUNT64(requests_completed, "", "Requests", "completed"),
   COUNT64(requests_aborted, "", "Requests", "aborted"),
   NUMBER(prefix_hit_rate, "share", "Requests", "prefix hits"),
+  NUMBER(prefill_busy_share, "share", "Requests", "prefill GPUs busy"),
   COUNT64(steps, "", "Run", "decode steps"),
   NUMBER(simulated_s, "s", "Run", "simulated time"),
   FLAG(compute_is_estimate, "Run", "compute is an estimate"),

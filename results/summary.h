@@ -37,6 +37,7 @@ struct kvl_summary {
   double host_link_busy_share;               /* busy time of the host links / simulated time, mean over decode GPUs */
   double stall_ms_by_cause[KVL_STALLS];
   uint64_t pages_lent, pages_revoked, pages_given_back;
+  double prefill_busy_share;                 /* busy time of the prefill GPUs / simulated time, mean over them: near 1, prefill is what binds */
   double prefix_hit_rate;                    /* cached prompt tokens / prompt tokens */
   uint64_t requests_completed, requests_aborted;
   uint64_t steps;

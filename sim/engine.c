@@ -257,6 +257,8 @@ static int store_points(struct engine *e)
 static void summarize(struct engine *e, struct kvl_summary *summary)
 {
   kvl_tally_summary(&e->tally, summary);
+  double prefill_ns = (double)kvl_engine_now(e) * (double)e->s->node.prefill_gpus; /* an interrupted run ends in the middle of work that counts whole */
+  summary->prefill_busy_share = (double)e->prefill_busy_ns < prefill_ns ? (double)e->prefill_busy_ns / prefill_ns : prefill_ns > 0 ? 1.0 : 0.0;
   summary->simulated_s = (double)kvl_engine_now(e) / 1e9;
   uint64_t busy = 0;
   for (uint32_t i = 0; i < e->s->node.decode_gpus; i++) {

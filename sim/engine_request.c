@@ -112,6 +112,7 @@ int kvl_engine_start_prefills(struct engine *e, uint32_t group)
     rec->prefill_start_ns = kvl_engine_now(e);
     uint64_t ns = kvl_costs_prefill_ns(&e->s->costs, rec->input_tokens - rec->cached_tokens, rec->cached_tokens);
     p->busy++;
+    e->prefill_busy_ns += ns;
     if (kvl_events_push(&e->events, kvl_engine_now(e) + ns, KVL_EVENT_PREFILL_DONE, r, rec->id) != 0) {
       return kvl_err_set(e->err, -ENOMEM, "no memory for events");
     }

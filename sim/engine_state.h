@@ -92,6 +92,7 @@ struct engine {
   uint32_t request_capacity, request_free; /* free list through next */
   uint32_t active;
   struct prefill_group *prefill;
+  uint64_t prefill_busy_ns;        /* of all prefill GPUs, as far as their work has begun */
   struct queue *waiting;           /* for a decode slot: one queue for all, or one a GPU */
   uint32_t waiting_total;
   bool routed;                     /* a queue for each GPU */

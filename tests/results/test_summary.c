@@ -39,7 +39,7 @@ static struct kvl_summary sample_run(void)
   s.stall_ms_by_cause[KVL_STALL_RESOLVE] = 812; s.stall_ms_by_cause[KVL_STALL_FETCH] = 1700.0625;
   s.stall_ms_by_cause[KVL_STALL_ADMISSION] = 0.25;
   s.pages_lent = 9120; s.pages_revoked = 7001; s.pages_given_back = 312;
-  s.prefix_hit_rate = 0.5; s.requests_completed = 256; s.requests_aborted = 1;
+  s.prefix_hit_rate = 0.5; s.prefill_busy_share = 0.25; s.requests_completed = 256; s.requests_aborted = 1;
   s.steps = 912; s.is_extrapolated = 1; s.compute_is_estimate = 1; s.simulated_s = 70.1749; s.wall_s = 4.81; s.selections_per_wall_s = 174399334.7; s.peak_memory_bytes = 812345678; s.seed = 1;
   return s;
 }
