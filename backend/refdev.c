@@ -243,11 +243,6 @@ void kvl_refdev_item(struct kvl_refdev *dev, uint32_t thread, const struct kvl_s
   }
 }
 
-struct kvl_cache *kvl_refdev_cache(struct kvl_refdev *dev, kvl_request id, uint32_t cache)
-{
-  return dev->slots[id].open ? dev->slots[id].cache[cache] : NULL;
-}
-
 const struct kvl_refdev_config *kvl_refdev_config_of(const struct kvl_refdev *dev)
 {
   return &dev->config;

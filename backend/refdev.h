@@ -52,8 +52,6 @@ typedef void kvl_resolved_fn(void *context, kvl_request slot, uint32_t point, co
 void kvl_refdev_item(struct kvl_refdev *dev, uint32_t thread, const struct kvl_step_item *item, kvl_rows_fn *rows, kvl_resolved_fn *resolved,
                      void *context, struct kvl_resolve_counts *counts);
 
-struct kvl_cache;
-struct kvl_cache *kvl_refdev_cache(struct kvl_refdev *dev, kvl_request slot, uint32_t cache); /* NULL: the slot was never opened */
 const struct kvl_refdev_config *kvl_refdev_config_of(const struct kvl_refdev *dev);
 uint64_t kvl_refdev_arena_bytes(const struct kvl_refdev *dev); /* frames and private areas */
 kvl_addr kvl_refdev_tail_addr(const struct kvl_refdev *dev, kvl_request slot, uint32_t cache, kvl_row row); /* -1: not in the tail */

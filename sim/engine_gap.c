@@ -81,6 +81,16 @@ void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r)
   g->joined_now++;
 }
 
+/* The pages of a record go over the link beside the steps. */
+static int send_pages(struct engine *e, uint32_t gpu, uint32_t copy)
+{
+  const struct page_copy *c = &e->copy[copy];
+  e->gpu[gpu].copied_now += c->count;
+  struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = c->count * e->page_bytes, .tag = copy,
+                              .moves = c->moves, .move_count = c->count};
+  return e->plane->ops->copy(e->plane, &pc, e->err);
+}
+
 /* One transferred request: population by the configured way of copying (M8). */
 static int begin_population(struct engine *e, uint32_t gpu, uint32_t r)
 {
@@ -115,10 +125,7 @@ static int begin_population(struct engine *e, uint32_t gpu, uint32_t r)
     g->bounded = copy;
     return 0;
   }
-  g->copied_now += count;
-  struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = count * e->page_bytes, .tag = copy,
-                              .moves = e->copy[copy].moves, .move_count = count};
-  return e->plane->ops->copy(e->plane, &pc, e->err);
+  return send_pages(e, gpu, copy);
 }
 
 /* The next piece of a bounded population, in all no more than the bound between two steps; the request joins after the last. */
@@ -196,10 +203,7 @@ static int give_back(struct engine *e, uint32_t gpu)
   if (rc != 0) {
     return rc;
   }
-  g->copied_now += count;
-  struct kvl_plane_copy pc = {.gpu = gpu, .kind = KVL_COPY_PAGES, .bytes = count * e->page_bytes, .tag = copy,
-                              .moves = e->copy[copy].moves, .move_count = count};
-  return e->plane->ops->copy(e->plane, &pc, e->err);
+  return send_pages(e, gpu, copy);
 }
 
 /* What happened to pages since the last record; the sums over a run are the summary's. */

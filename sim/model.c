@@ -84,10 +84,14 @@ uint64_t kvl_curve_at(const struct kvl_curve *curve, uint64_t x, bool *outside)
   return fall >= from ? 1 : from - (uint64_t)fall; /* past the end a falling curve stops at 1: rates divide */
 }
 
-bool kvl_costs_are_foreign(const struct kvl_scenario *s)
+bool kvl_costs_suit_model(const struct kvl_scenario *s)
 {
-  bool model = strncmp(s->model.name, s->costs.model, strlen(s->costs.model)) != 0; /* variants of a model share its profile */
-  return model || (s->costs.hardware[0] != '\0' && strcmp(s->hardware.name, s->costs.hardware) != 0);
+  return strncmp(s->model.name, s->costs.model, strlen(s->costs.model)) == 0;
+}
+
+bool kvl_costs_suit_hardware(const struct kvl_scenario *s)
+{
+  return s->costs.hardware[0] == '\0' || strcmp(s->hardware.name, s->costs.hardware) == 0;
 }
 
 const char *kvl_mode_name(enum kvl_mode mode)

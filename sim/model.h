@@ -183,7 +183,9 @@ struct kvl_session_bytes {
 };
 void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes);
 const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
-bool kvl_costs_are_foreign(const struct kvl_scenario *scenario); /* the cost profile was made for another model or part: every time is an extrapolation */
+/* Was the cost profile made for this model, for this part? If not, every time is an extrapolation. Variants of a model share its profile. */
+bool kvl_costs_suit_model(const struct kvl_scenario *scenario);
+bool kvl_costs_suit_hardware(const struct kvl_scenario *scenario);
 uint64_t kvl_page_bytes(const struct kvl_scenario *scenario); /* bytes of one frame: page_tokens of all caches' rows */
 
 uint64_t kvl_curve_at(const struct kvl_curve *curve, uint64_t x, bool *outside); /* `outside` may be NULL; set, never cleared */

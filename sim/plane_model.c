@@ -426,7 +426,7 @@ unsigned kvl_plane_model_estimates(const struct kvl_plane *plane)
   const struct model_plane *m = (const struct model_plane *)plane;
   return (m->outside_compute ? KVL_ESTIMATE_COMPUTE_OUTSIDE : 0u) | (m->outside_link ? KVL_ESTIMATE_LINK_OUTSIDE : 0u) |
          (m->config.scenario->costs.compute == KVL_COMPUTE_ROOFLINE ? KVL_ESTIMATE_ROOFLINE : 0u) |
-         (kvl_costs_are_foreign(m->config.scenario) ? KVL_ESTIMATE_FOREIGN_PROFILE : 0u);
+         (kvl_costs_suit_model(m->config.scenario) && kvl_costs_suit_hardware(m->config.scenario) ? 0u : KVL_ESTIMATE_FOREIGN_PROFILE);
 }
 
 void kvl_plane_model_checked(const struct kvl_plane *plane, uint64_t *rows, uint64_t *mismatches)

@@ -303,10 +303,10 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
   if (s->costs.compute == KVL_COMPUTE_ROOFLINE) {
     (void)fputs("            compute times are an ESTIMATE: a roofline, not a measurement\n", out);
   }
-  if (strncmp(m->name, s->costs.model, strlen(s->costs.model)) != 0) { /* variants of a model share its profile */
+  if (!kvl_costs_suit_model(s)) {
     (void)fprintf(out, "            made for %s: with %s every time is an EXTRAPOLATION\n", s->costs.model, m->name);
   }
-  if (s->costs.hardware[0] != '\0' && strcmp(s->hardware.name, s->costs.hardware) != 0) {
+  if (!kvl_costs_suit_hardware(s)) {
     (void)fprintf(out, "            made for %s: on %s every time is an EXTRAPOLATION\n", s->costs.hardware, s->hardware.name);
   }
   (void)fprintf(out, "  mode      %s\n\n", mode_names[s->mode]);
