@@ -4,8 +4,7 @@
  * the clock. The model plane (sim/plane_model.c) computes when things end; the host plane adds real bytes; a CUDA plane does it on hardware. The engine
  * and the policy never ask which one it is.
  *
- * A decode step is one submission: serialized work first (admissions, population copies), then compute with the resolve of each selection
- * at its layer. Steps and copies complete later; wait_until hands out completions in order of time, or moves the clock to the time asked for. */
+ * A decode step is one submission: serialized work first (admissions, population copies), then the stages of backend/stages.h, layer by layer. Steps and copies complete later; wait_until hands out completions in order of time, or moves the clock to the time asked for. */
 #ifndef KVL_BACKEND_PLANE_H
 #define KVL_BACKEND_PLANE_H
 
@@ -25,10 +24,14 @@ struct kvl_plane_request {
   uint32_t max_tokens;   /* input + maximum output */
 };
 
-/* One request of a decode step: one query, which sees `tokens` committed tokens and adds one. */
+/* One request of a decode step. Query q (0 .. queries - 1) stands at token `tokens + q` and sees the rows that the tokens before it complete: the
+ * committed ones, and the step's own in the scratch. Afterwards `commit` tokens are history: the request's next token and the accepted drafts; what
+ * follows leaves no trace. How many are accepted is an input of the step, as its selections are: a plane must not use it before the step's end. */
 struct kvl_step_item {
   kvl_request slot;
-  uint32_t tokens;
+  uint32_t tokens;           /* committed before the step */
+  uint32_t queries;          /* 1 + drafts to verify, at most KVL_STEP_QUERIES_MAX */
+  uint32_t commit;           /* 1 .. queries */
   const kvl_frame *page_map; /* the policy's; stays valid and unchanged until the step completes */
   uint32_t pages;
   bool whole;                /* direct path: every whole page is mapped */
@@ -46,6 +49,24 @@ struct kvl_plane_step {
   uint32_t count;
 };
 
+enum { KVL_STEP_QUERIES_MAX = 8 };
+
+/* What the candidate prefetch of a step did (semantics, section 5); all zero without it. Also summed over a run. */
+struct kvl_prefetch {
+  uint64_t groups;           /* announcements that had anything to copy */
+  uint64_t landed;           /* of those, whose copies were complete when the first later selection asked */
+  uint64_t candidates;       /* distinct committed rows of the pools, by request */
+  uint64_t resident;         /* of those, in a GPU tier already */
+  uint64_t copied, dropped;  /* rows copied into the bank; rows without room */
+  uint64_t used;             /* copied rows that some selection named, each copy counted once, when first named */
+  uint64_t unused;           /* copied rows that were overwritten or given up without ever being named */
+  uint64_t later_lanes;      /* selected rows at the later selections of the groups, scratch excluded */
+  uint64_t later_demand;     /* of those, fetched from the host on demand */
+  uint64_t link_ns, unused_link_ns; /* link time of the copies; the share of it spent on rows of `unused` */
+  uint64_t margin_ns;        /* sum over landed groups: from the last copy's end to the first later selection */
+  uint64_t wait_ns;          /* sum over the others: from the first later selection to the last copy's end */
+};
+
 /* What a step was. Owned by the plane, valid until the GPU's next step. step_begin - submit is the sum of the causes between steps,
  * end - step_begin the sum of the causes within (both to the nanosecond). */
 struct kvl_step_result {
@@ -54,6 +75,8 @@ struct kvl_step_result {
   uint64_t lanes[KVL_TIERS];
   uint64_t fetched, overflow, violations;
   uint64_t link_bytes;
+  uint64_t shared_lanes;     /* lanes that name a row which an earlier query of the same request and selection named too: fetched once at most */
+  struct kvl_prefetch prefetch;
 };
 
 /* A copy that runs beside the steps. */

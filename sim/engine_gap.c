@@ -250,7 +250,7 @@ static int begin_step(struct engine *e, uint32_t gpu)
   for (uint32_t i = 0; i < g->batch_count; i++) {
     const struct request *q = &e->request[g->batch[i]];
     struct kvl_step_item *item = &g->items[i];
-    *item = (struct kvl_step_item){.slot = q->slot, .tokens = q->tokens};
+    *item = (struct kvl_step_item){.slot = q->slot, .tokens = q->tokens, .queries = 1, .commit = 1};
     if (kvl_engine_adaptive(e)) {
       int whole;
       item->page_map = kvl_resid_page_map(g->resid, q->slot, &item->pages, &whole);
