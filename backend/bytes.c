@@ -1,6 +1,7 @@
 #include "backend/bytes.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,12 @@ struct bytes_slot {
   uint64_t session;
   unsigned char *host[KVL_REFDEV_CACHES]; /* complete history, row by row */
   uint64_t checked, mismatches;           /* one thread at a time works on a slot */
+  struct {
+    uint64_t session;
+    uint32_t cache;
+    kvl_row row;
+    kvl_addr address;
+  } first;                                /* mismatch, if there is one */
 };
 
 struct kvl_bytes {
@@ -190,7 +197,12 @@ void kvl_bytes_check(struct kvl_bytes *b, kvl_request slot, uint32_t point, cons
              holds(at_addr(b, cache, addresses[i]), row_bytes, s->session, cache, rows[i]);
     }
     s->checked++;
-    s->mismatches += !same;
+    if (!same && s->mismatches++ == 0) {
+      s->first.session = s->session;
+      s->first.cache = cache;
+      s->first.row = rows[i];
+      s->first.address = addresses[i];
+    }
   }
 }
 
@@ -199,5 +211,18 @@ void kvl_bytes_checked(const struct kvl_bytes *b, uint64_t *rows, uint64_t *mism
   for (uint32_t s = 0; s < b->config->slots; s++) {
     *rows += b->slot[s].checked;
     *mismatches += b->slot[s].mismatches;
+  }
+}
+
+void kvl_bytes_first_mismatch(const struct kvl_bytes *b, char *text, size_t size)
+{
+  text[0] = '\0';
+  for (uint32_t i = 0; i < b->config->slots; i++) {
+    const struct bytes_slot *s = &b->slot[i];
+    if (s->mismatches != 0) {
+      (void)snprintf(text, size, "session %llu, batch slot %u, cache %u: row %d through address %d holds other bytes", (unsigned long long)s->first.session,
+                     i, s->first.cache, s->first.row, s->first.address);
+      return;
+    }
   }
 }

@@ -5,6 +5,7 @@
 #ifndef KVL_BACKEND_BYTES_H
 #define KVL_BACKEND_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "backend/base/err.h"
@@ -27,5 +28,7 @@ void kvl_bytes_commit(struct kvl_bytes *bytes, kvl_request slot, uint32_t tokens
 /* Reads every selected row through its address, as attention would, and compares; -1 must stay -1. */
 void kvl_bytes_check(struct kvl_bytes *bytes, kvl_request slot, uint32_t point, const int32_t *rows, const kvl_addr *addresses, uint32_t lanes);
 void kvl_bytes_checked(const struct kvl_bytes *bytes, uint64_t *rows, uint64_t *mismatches); /* added to */
+/* The first mismatch of the lowest batch slot that has one, as a line; "" when there is none. */
+void kvl_bytes_first_mismatch(const struct kvl_bytes *bytes, char *text, size_t size);
 
 #endif

@@ -14,6 +14,7 @@
 #include "backend/base/err.h"
 #include "backend/base/stall.h"
 #include "backend/residency.h"
+#include "backend/stages.h"
 #include "kernels/resolve.h"
 
 struct kvl_plane_request {
@@ -75,6 +76,7 @@ struct kvl_step_result {
   uint64_t lanes[KVL_TIERS];
   uint64_t fetched, overflow, violations;
   uint64_t link_bytes;
+  uint64_t draft_ns;         /* of the compute time: what drafting took; 0 without speculation */
   uint64_t shared_lanes;     /* lanes that name a row which an earlier query of the same request and selection named too: fetched once at most */
   struct kvl_prefetch prefetch;
 };
@@ -108,6 +110,43 @@ struct kvl_plane_point {
   uint64_t fetched, overflow;
 };
 
+/* What a plane reads back and compares with the bytes that must be there. The first value checks everything: who forgets to choose checks too much. */
+enum kvl_check {
+  KVL_CHECK_ALL,    /* every selected row of every step */
+  KVL_CHECK_SAMPLE, /* every selected row of the first step of a GPU and of each KVL_CHECK_STRIDE-th after it */
+  KVL_CHECK_NONE
+};
+enum { KVL_CHECK_STRIDE = 16 };
+static inline bool kvl_check_step(enum kvl_check check, uint64_t number) /* is this step (number from 1) checked? */
+{
+  return check == KVL_CHECK_ALL || (check == KVL_CHECK_SAMPLE && number % KVL_CHECK_STRIDE == 1);
+}
+
+/* Durations of one kind, as the device's own clock has them. count 0: not measured. */
+struct kvl_plane_times {
+  uint64_t count, sum_ns, min_ns, max_ns;
+};
+
+enum kvl_traffic {
+  KVL_TRAFFIC_POPULATION, /* pages copied before a step */
+  KVL_TRAFFIC_PAGES,      /* pages copied beside the steps: give-back, population on a side stream */
+  KVL_TRAFFIC_WRITE_BACK, /* tail rows to the host */
+  KVL_TRAFFIC_PREFETCH,   /* candidate rows into the bank */
+  KVL_TRAFFIC_FETCH,      /* demand misses, fetched by resolve itself: bytes only */
+  KVL_TRAFFIC_KINDS
+};
+
+/* What a plane measured and checked beyond its steps' results, since the start, all GPUs together. What it did not measure is zero. */
+struct kvl_plane_measured {
+  uint64_t rows_checked, mismatches;
+  char first_mismatch[160];                      /* one line; "" when there is none */
+  struct {
+    uint64_t count, bytes;                       /* copies; launches of the kernel that does it, if a kernel does it */
+    struct kvl_plane_times times;                /* of each on the device */
+  } traffic[KVL_TRAFFIC_KINDS];
+  struct kvl_plane_times kernel[KVL_STAGE_KINDS]; /* by kind of stage */
+};
+
 struct kvl_plane;
 
 struct kvl_plane_ops {
@@ -134,6 +173,8 @@ struct kvl_plane_ops {
   uint64_t (*link_bytes)(struct kvl_plane *plane, uint32_t gpu);
   /* Optional (NULL): deep check of the device state, for --verify. 0 or -EPROTO with a line. */
   int (*verify)(struct kvl_plane *plane, struct kvl_err *err);
+  /* Optional (NULL: it neither measures nor checks). Fills all of *measured. */
+  void (*measured)(struct kvl_plane *plane, struct kvl_plane_measured *measured);
 };
 
 /* Every plane begins with this. */

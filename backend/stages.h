@@ -17,6 +17,7 @@ enum kvl_stage_kind {
   KVL_STAGE_READ,      /* `point`: attention of `layer` over its rows */
   KVL_STAGE_COMPUTE    /* of `layer` */
 };
+enum { KVL_STAGE_KINDS = KVL_STAGE_COMPUTE + 1 };
 
 struct kvl_stage {
   enum kvl_stage_kind kind;

@@ -24,6 +24,7 @@ struct gpu {
   struct kvl_link_queue to_gpu, to_host;
   uint64_t range_bytes;    /* of all open requests */
   bool step_in_flight;
+  bool check_step;         /* the rows of the step being submitted are read back */
   uint64_t step_number;
   struct kvl_step_result result;
   struct kvl_plane_point *point; /* totals */
@@ -108,7 +109,9 @@ static void read_back(void *context, kvl_request slot, uint32_t point, const int
 {
   struct gpu *g = context;
   kvl_bytes_fetch(g->bytes, slot, point, fetches, fetch_count);
-  kvl_bytes_check(g->bytes, slot, point, rows, addresses, lanes);
+  if (g->check_step) {
+    kvl_bytes_check(g->bytes, slot, point, rows, addresses, lanes);
+  }
 }
 
 static void resolve_item(void *context, uint32_t thread, uint32_t index)
@@ -157,6 +160,7 @@ static int model_step(struct kvl_plane *plane, const struct kvl_plane_step *step
     uint32_t threads = kvl_workers_count(m->workers);
     memset(m->counts, 0, (size_t)threads * m->points * sizeof *m->counts);
     m->submitting = step;
+    g->check_step = kvl_check_step(m->config.check, step->number);
     kvl_workers_run(m->workers, resolve_item, m, step->count);
     for (uint32_t p = 0; p < m->points; p++) {
       for (uint32_t w = 0; w < threads; w++) { /* sums do not depend on who resolved what */
@@ -307,6 +311,22 @@ static int model_verify(struct kvl_plane *plane, struct kvl_err *err)
   return 0;
 }
 
+/* Host plane: no clock of its own, so nothing but what it compared. */
+static void host_measured(struct kvl_plane *plane, struct kvl_plane_measured *measured)
+{
+  struct model_plane *m = of(plane);
+  memset(measured, 0, sizeof *measured);
+  for (uint32_t i = 0; i < m->config.scenario->node.decode_gpus; i++) {
+    if (m->gpu[i].bytes == NULL) {
+      continue;
+    }
+    kvl_bytes_checked(m->gpu[i].bytes, &measured->rows_checked, &measured->mismatches);
+    if (measured->first_mismatch[0] == '\0') {
+      kvl_bytes_first_mismatch(m->gpu[i].bytes, measured->first_mismatch, sizeof measured->first_mismatch);
+    }
+  }
+}
+
 static void model_close(struct kvl_plane *plane)
 {
   struct model_plane *m = of(plane);
@@ -395,7 +415,10 @@ int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_mode
     return kvl_err_set(err, -ENOMEM, "no memory for the plane");
   }
   m->ops = model_ops;
-  m->ops.name = config->bytes ? "host" : "model";
+  if (config->bytes) {
+    m->ops.name = "host";
+    m->ops.measured = host_measured;
+  }
   m->plane.ops = &m->ops;
   m->config = *config;
   m->page_bytes = kvl_page_bytes(s);

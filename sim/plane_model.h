@@ -15,6 +15,7 @@ struct kvl_plane_model_config {
   uint32_t tokens_max;   /* longest request, output included */
   uint32_t threads;      /* that resolve; 1: all in the caller */
   bool bytes;            /* the host plane */
+  enum kvl_check check;  /* host plane: steps whose rows are read back */
 };
 
 int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_model_config *config, struct kvl_err *err);

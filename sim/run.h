@@ -12,6 +12,7 @@ struct kvl_run_options {
   const char *store;        /* file; NULL: none */
   const char *command;      /* for the store */
   uint32_t threads;         /* 0: as many as there are cores */
+  enum kvl_check check;     /* host, cuda: which steps' rows are read back and compared */
   bool verify;
   uint32_t matched_batch;
   const volatile sig_atomic_t *stop;
