@@ -27,6 +27,7 @@ struct kvl_refdev_config {
   } point[KVL_REFDEV_POINTS];
   uint32_t hot_rows, bank_rows, tail_tokens;
   enum kvl_evict evict;
+  uint32_t queries_max;    /* of an item; 0 counts as 1 */
   uint32_t threads;        /* that call kvl_refdev_item */
   uint64_t seed;           /* of random eviction */
 };
