@@ -43,9 +43,28 @@ static const char *difference_text(char text[KVL_TEXT_NUMBER_MAX], const struct 
   return text;
 }
 
+enum { DIFFERENCE_COLUMNS = 10 };
+
+static void write_line(FILE *out, size_t width, const struct kvl_summary *const *summaries, uint32_t count, uint32_t key)
+{
+  char text[KVL_TEXT_NUMBER_MAX];
+  const char *unit = "";
+  (void)kvl_summary_cell(text, summaries[0], key, 1, &unit);
+  kvl_summary_group_column(out, key);
+  kvl_text_pad(out, kvl_summary_label(key), KVL_LABEL_COLUMNS, 0);
+  kvl_text_pad(out, unit, KVL_UNIT_COLUMNS, 0);
+  for (uint32_t r = 0; r < count; r++) {
+    (void)fputs("  ", out);
+    kvl_text_pad(out, kvl_summary_cell(text, summaries[r], key, 1, &unit), width, 1);
+    if (r > 0) {
+      kvl_text_pad(out, difference_text(text, summaries, r, key), DIFFERENCE_COLUMNS, 1);
+    }
+  }
+  (void)fputc('\n', out);
+}
+
 void kvl_compare_write_table(FILE *out, const char *const *names, const struct kvl_summary *const *summaries, uint32_t count)
 {
-  enum { DIFFERENCE_COLUMNS = 10 };
   char text[KVL_TEXT_NUMBER_MAX];
   const char *unit = "";
   size_t width = 12;
@@ -65,18 +84,9 @@ void kvl_compare_write_table(FILE *out, const char *const *names, const struct k
   (void)fputc('\n', out);
   uint32_t equal = 0, compared = 0;
   for (uint32_t i = 0; i < kvl_summary_key_count(); i++) {
-    (void)kvl_summary_cell(text, summaries[0], i, 1, &unit);
-    kvl_summary_group_column(out, i);
-    kvl_text_pad(out, kvl_summary_label(i), KVL_LABEL_COLUMNS, 0);
-    kvl_text_pad(out, unit, KVL_UNIT_COLUMNS, 0);
-    for (uint32_t r = 0; r < count; r++) {
-      (void)fputs("  ", out);
-      kvl_text_pad(out, kvl_summary_cell(text, summaries[r], i, 1, &unit), width, 1);
-      if (r > 0) {
-        kvl_text_pad(out, difference_text(text, summaries, r, i), DIFFERENCE_COLUMNS, 1);
-      }
+    if (!kvl_summary_is_idle(summaries, count, i)) {
+      write_line(out, width, summaries, count, i);
     }
-    (void)fputc('\n', out);
     if (!kvl_summary_is_measured(i)) {
       compared++;
       equal += kvl_compare_equal(summaries, count, i) ? 1 : 0;

@@ -37,6 +37,17 @@ struct kvl_summary {
   double host_link_busy_share;               /* busy time of the host links / simulated time, mean over decode GPUs */
   double stall_ms_by_cause[KVL_STALLS];
   uint64_t pages_lent, pages_revoked, pages_given_back;
+  uint64_t drafts_verified, drafts_accepted; /* of all requests; accepted ones became output tokens */
+  double tokens_per_step_per_request;        /* mean of accepted drafts + 1, over the requests of all decode steps */
+  uint32_t verified_tokens_per_step_p50;     /* queries of a decode step, all requests together */
+  double draft_time_share;                   /* drafting / duration of the decode steps */
+  uint64_t shared_lanes;                     /* selected rows that an earlier query of the same request and selection named too */
+  uint64_t prefetch_groups, prefetch_landed; /* announcements with anything to copy; of those, complete when first asked */
+  uint64_t prefetch_candidates, prefetch_resident, prefetch_copied, prefetch_dropped; /* rows: of the pools; in a GPU tier already; copied; without room */
+  uint64_t prefetch_used, prefetch_unused;   /* of the copied rows: named by a selection; given up without */
+  uint64_t prefetch_later_lanes, prefetch_later_demand; /* selected rows at later selections of a group; of those, fetched on demand */
+  double prefetch_link_ms, prefetch_unused_link_ms;     /* link time of the copies; the share of it for rows never named */
+  double prefetch_margin_ms, prefetch_wait_ms;          /* sums: landed before the first later selection by; waited for after it */
   double prefill_busy_share;                 /* busy time of the prefill GPUs / simulated time, mean over them: near 1, prefill is what binds */
   double prefix_hit_rate;                    /* cached prompt tokens / prompt tokens */
   uint64_t requests_completed, requests_aborted;

@@ -13,6 +13,9 @@ enum { KVL_GROUP_COLUMNS = 12, KVL_LABEL_COLUMNS = 26, KVL_UNIT_COLUMNS = 10 };
 /* The group's name in front of its first key, blanks in front of the others. */
 void kvl_summary_group_column(FILE *out, uint32_t index);
 
+/* Of a mechanism (speculation, prefetch) that none of the runs used: tables leave its keys out. */
+int kvl_summary_is_idle(const struct kvl_summary *const *summaries, uint32_t count, uint32_t index);
+
 /* The value that `relative` shows below, as a number. */
 double kvl_summary_relative(const struct kvl_summary *summary, uint32_t index);
 

@@ -128,6 +128,17 @@ const char *kvl_summary_cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_su
   return text;
 }
 
+int kvl_summary_is_idle(const struct kvl_summary *const *summaries, uint32_t count, uint32_t i)
+{
+  int speculation = strcmp(kvl_summary_group(i), "Speculation") == 0, prefetch = strcmp(kvl_summary_group(i), "Prefetch") == 0;
+  for (uint32_t r = 0; r < count; r++) {
+    if ((speculation && summaries[r]->drafts_verified + summaries[r]->shared_lanes != 0) || (prefetch && summaries[r]->prefetch_candidates != 0)) {
+      return 0;
+    }
+  }
+  return speculation || prefetch;
+}
+
 void kvl_summary_group_column(FILE *out, uint32_t i)
 {
   int first = i == 0 || strcmp(kvl_summary_group(i), kvl_summary_group(i - 1)) != 0;
@@ -166,6 +177,10 @@ static void write_table(FILE *out, const char *name, const struct kvl_summary *s
     (void)fputs("\n\n", out);
   }
   for (uint32_t i = 0; i < kvl_summary_key_count();) {
+    if (kvl_summary_is_idle(&summary, 1, i)) {
+      i++;
+      continue;
+    }
     if (i > 0 && strcmp(kvl_summary_group(i), "Latency") == 0) {
       i += latency_line(out, summary, i);
       continue;
@@ -206,6 +221,9 @@ static void write_table_columns(FILE *out, const char *const *names, const struc
   }
   (void)fputc('\n', out);
   for (uint32_t i = 0; i < kvl_summary_key_count(); i++) {
+    if (kvl_summary_is_idle(summaries, count, i)) {
+      continue;
+    }
     kvl_summary_group_column(out, i);
     kvl_text_pad(out, kvl_summary_label(i), KVL_LABEL_COLUMNS, 0);
     (void)kvl_summary_cell(text, summaries[0], i, 1, &unit);

@@ -108,7 +108,7 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
     g->period_ns = step->end_ns - step->submit_ns;
   }
   kvl_resid_step_done(g->resid, c->tag);
-  kvl_tally_step(&e->tally, g->batch_count, step);
+  kvl_tally_step(&e->tally, g->batch_count, g->batch_count, g->batch_count, step);
   sample_step(e, c->gpu, step);
   note_selected(e, g);
   if (step->violations != 0) {

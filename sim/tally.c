@@ -10,6 +10,7 @@ void kvl_tally_init(struct kvl_tally *t)
   kvl_hist_init(&t->e2e_ns);
   kvl_hist_init(&t->step_ns);
   kvl_hist_init(&t->batch);
+  kvl_hist_init(&t->verified);
   kvl_hist_init(&t->rate_micro);
   t->first_submit_ns = UINT64_MAX;
 }
@@ -54,14 +55,37 @@ void kvl_tally_request(struct kvl_tally *t, const struct kvl_scenario *s, const 
   t->met_targets += met;
 }
 
-void kvl_tally_step(struct kvl_tally *t, uint32_t batch, const struct kvl_step_result *step)
+static void add_prefetch(struct kvl_prefetch *sum, const struct kvl_prefetch *p)
+{
+  sum->groups += p->groups;
+  sum->landed += p->landed;
+  sum->candidates += p->candidates;
+  sum->resident += p->resident;
+  sum->copied += p->copied;
+  sum->dropped += p->dropped;
+  sum->used += p->used;
+  sum->unused += p->unused;
+  sum->later_lanes += p->later_lanes;
+  sum->later_demand += p->later_demand;
+  sum->link_ns += p->link_ns;
+  sum->unused_link_ns += p->unused_link_ns;
+  sum->margin_ns += p->margin_ns;
+  sum->wait_ns += p->wait_ns;
+}
+
+void kvl_tally_step(struct kvl_tally *t, uint32_t batch, uint32_t queries, uint32_t tokens, const struct kvl_step_result *step)
 {
   uint64_t ns = step->end_ns - step->step_begin_ns;
   if (batch != 0) {
     t->steps++;
     kvl_hist_add(&t->step_ns, ns, 1);
     kvl_hist_add(&t->batch, batch, 1);
-    t->output_tokens += batch;
+    kvl_hist_add(&t->verified, queries, 1);
+    t->output_tokens += tokens;
+    t->items += batch;
+    t->queries += queries;
+    t->step_sum_ns += ns;
+    t->draft_ns += step->draft_ns;
     t->last_token_ns = step->end_ns;
     if (batch == t->matched_batch) {
       t->matched_steps++;
@@ -77,6 +101,8 @@ void kvl_tally_step(struct kvl_tally *t, uint32_t batch, const struct kvl_step_r
   t->fetched += step->fetched;
   t->overflow += step->overflow;
   t->violations += step->violations;
+  t->shared_lanes += step->shared_lanes;
+  add_prefetch(&t->prefetch, &step->prefetch);
 }
 
 static struct kvl_percentiles percentiles(const struct kvl_hist *h, double unit)
@@ -87,6 +113,34 @@ static struct kvl_percentiles percentiles(const struct kvl_hist *h, double unit)
     .p95 = (double)kvl_hist_percentile(h, 950) / unit,
     .p99 = (double)kvl_hist_percentile(h, 990) / unit,
   };
+}
+
+static void speculation(const struct kvl_tally *t, struct kvl_summary *s)
+{
+  s->drafts_verified = t->queries - t->items;
+  s->drafts_accepted = t->output_tokens - t->items;
+  s->tokens_per_step_per_request = t->items != 0 ? (double)t->output_tokens / (double)t->items : 0.0;
+  s->verified_tokens_per_step_p50 = (uint32_t)kvl_hist_percentile(&t->verified, 500);
+  s->draft_time_share = t->step_sum_ns != 0 ? (double)t->draft_ns / (double)t->step_sum_ns : 0.0;
+  s->shared_lanes = t->shared_lanes;
+}
+
+static void prefetch(const struct kvl_prefetch *p, struct kvl_summary *s)
+{
+  s->prefetch_groups = p->groups;
+  s->prefetch_landed = p->landed;
+  s->prefetch_candidates = p->candidates;
+  s->prefetch_resident = p->resident;
+  s->prefetch_copied = p->copied;
+  s->prefetch_dropped = p->dropped;
+  s->prefetch_used = p->used;
+  s->prefetch_unused = p->unused;
+  s->prefetch_later_lanes = p->later_lanes;
+  s->prefetch_later_demand = p->later_demand;
+  s->prefetch_link_ms = (double)p->link_ns / 1e6;
+  s->prefetch_unused_link_ms = (double)p->unused_link_ns / 1e6;
+  s->prefetch_margin_ms = (double)p->margin_ns / 1e6;
+  s->prefetch_wait_ms = (double)p->wait_ns / 1e6;
 }
 
 void kvl_tally_summary(const struct kvl_tally *t, struct kvl_summary *s)
@@ -116,6 +170,8 @@ void kvl_tally_summary(const struct kvl_tally *t, struct kvl_summary *s)
   for (int i = 0; i < KVL_STALLS; i++) {
     s->stall_ms_by_cause[i] = (double)t->stall_ns[i] / 1e6;
   }
+  speculation(t, s);
+  prefetch(&t->prefetch, s);
   s->prefix_hit_rate = t->prompt_tokens != 0 ? (double)t->cached_tokens / (double)t->prompt_tokens : 0.0;
   s->requests_completed = t->completed;
   s->requests_aborted = t->aborted;

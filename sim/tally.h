@@ -11,12 +11,14 @@
 #include "sim/model.h"
 
 struct kvl_tally {
-  struct kvl_hist ttft_ns, tpot_ns, e2e_ns, step_ns, batch, rate_micro; /* rate: output tokens a second, times 10^6 */
+  struct kvl_hist ttft_ns, tpot_ns, e2e_ns, step_ns, batch, verified, rate_micro; /* rate: output tokens a second, times 10^6 */
   uint64_t first_submit_ns, last_token_ns, output_tokens;
   uint64_t prompt_tokens, cached_tokens;
   uint64_t completed, aborted, met_targets, steps;
   uint64_t lanes[KVL_TIERS], fetched, overflow, violations;
   uint64_t stall_ns[KVL_STALLS];
+  uint64_t items, queries, step_sum_ns, draft_ns, shared_lanes; /* items: requests of all steps */
+  struct kvl_prefetch prefetch;
   uint32_t sessions_max;
   /* The steady window: from the first completion to the last submission. */
   uint64_t steady_from_ns, steady_from_tokens, steady_to_ns, steady_to_tokens;
@@ -28,7 +30,8 @@ struct kvl_tally {
 void kvl_tally_init(struct kvl_tally *tally);
 void kvl_tally_submitted(struct kvl_tally *tally, uint64_t now_ns);
 void kvl_tally_request(struct kvl_tally *tally, const struct kvl_scenario *scenario, const struct kvl_request_record *record);
-void kvl_tally_step(struct kvl_tally *tally, uint32_t batch, const struct kvl_step_result *step);
+/* A step in which `batch` requests had `queries` queries and committed `tokens` tokens together. */
+void kvl_tally_step(struct kvl_tally *tally, uint32_t batch, uint32_t queries, uint32_t tokens, const struct kvl_step_result *step);
 
 /* Fills what the tally knows; the engine adds page moves and link shares, the caller wall time and memory. */
 void kvl_tally_summary(const struct kvl_tally *tally, struct kvl_summary *summary);

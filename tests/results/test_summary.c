@@ -39,6 +39,11 @@ static struct kvl_summary sample_run(void)
   s.stall_ms_by_cause[KVL_STALL_RESOLVE] = 812; s.stall_ms_by_cause[KVL_STALL_FETCH] = 1700.0625;
   s.stall_ms_by_cause[KVL_STALL_ADMISSION] = 0.25;
   s.pages_lent = 9120; s.pages_revoked = 7001; s.pages_given_back = 312;
+  s.drafts_verified = 1160000; s.drafts_accepted = 489000; s.tokens_per_step_per_request = 3.1; s.verified_tokens_per_step_p50 = 1280;
+  s.draft_time_share = 0.0625; s.shared_lanes = 401000000;
+  s.prefetch_groups = 900; s.prefetch_landed = 899; s.prefetch_candidates = 14000000; s.prefetch_resident = 13500000; s.prefetch_copied = 490000;
+  s.prefetch_dropped = 10000; s.prefetch_used = 120000; s.prefetch_unused = 300000; s.prefetch_later_lanes = 400000000; s.prefetch_later_demand = 7;
+  s.prefetch_link_ms = 812.5; s.prefetch_unused_link_ms = 512.25; s.prefetch_margin_ms = 4000.5; s.prefetch_wait_ms = 0.125;
   s.prefix_hit_rate = 0.5; s.prefill_busy_share = 0.25; s.requests_completed = 256; s.requests_aborted = 1;
   s.steps = 912; s.is_extrapolated = 1; s.compute_is_estimate = 1; s.simulated_s = 70.1749; s.wall_s = 4.81; s.selections_per_wall_s = 174399334.7; s.peak_memory_bytes = 812345678; s.seed = 1;
   return s;

@@ -58,7 +58,7 @@ START_TEST(percentiles_and_goodput)
     kvl_tally_request(&t, &s, &r);
   }
   struct kvl_step_result step = {.step_begin_ns = last - 1000000, .end_ns = last};
-  kvl_tally_step(&t, 7, &step);
+  kvl_tally_step(&t, 7, 7, 7, &step);
   struct kvl_summary sum;
   kvl_tally_summary(&t, &sum);
   close_to(sum.ttft_s.p50, rank(ttft, REQUESTS, 500) / 1e9);
@@ -90,7 +90,7 @@ START_TEST(no_target_is_met_by_all)
   kvl_tally_request(&t, &s, &one);
   kvl_tally_request(&t, &s, &gone);
   struct kvl_step_result step = {.step_begin_ns = 20, .end_ns = 30};
-  kvl_tally_step(&t, 1, &step);
+  kvl_tally_step(&t, 1, 1, 1, &step);
   struct kvl_summary sum;
   kvl_tally_summary(&t, &sum);
   ck_assert_uint_eq(sum.requests_completed, 2);
@@ -117,7 +117,7 @@ START_TEST(the_steady_window)
     step.stall_ns[KVL_STALL_ADMISSION] = 10;
     step.lanes[KVL_TIER_HOT] = 5;
     step.fetched = 2;
-    kvl_tally_step(&t, 2, &step);
+    kvl_tally_step(&t, 2, 2, 2, &step);
     if (at == 300 || at == 500) {
       const struct kvl_request_record r = {.input_tokens = 1, .output_tokens = 3, .first_token_ns = 100, .last_token_ns = at};
       kvl_tally_request(&t, &s, &r);
@@ -126,7 +126,7 @@ START_TEST(the_steady_window)
   }
   struct kvl_step_result empty = {.submit_ns = 1000, .step_begin_ns = 1070, .end_ns = 1070}; /* a population alone: no step, no token, but time */
   empty.stall_ns[KVL_STALL_POPULATION] = 70;
-  kvl_tally_step(&t, 0, &empty);
+  kvl_tally_step(&t, 0, 0, 0, &empty);
   struct kvl_summary sum;
   kvl_tally_summary(&t, &sum);
   close_to(sum.output_throughput_tok_per_s, 20 / 1000e-9);
@@ -148,12 +148,43 @@ START_TEST(matched_steps)
   t.matched_batch = 44;
   for (uint32_t batch = 40; batch < 50; batch++) {
     struct kvl_step_result step = {.end_ns = batch};
-    kvl_tally_step(&t, batch, &step);
-    kvl_tally_step(&t, batch, &step);
+    kvl_tally_step(&t, batch, batch, batch, &step);
+    kvl_tally_step(&t, batch, batch, batch, &step);
   }
   ck_assert_uint_eq(t.matched_steps, 2);
   ck_assert_uint_eq(t.matched_ns, 88);
 }
 END_TEST
 
-KVL_TAP_MAIN("tally", percentiles_and_goodput, no_target_is_met_by_all, the_steady_window, matched_steps)
+/* Three steps of two requests: 5 queries and 4 tokens each; drafting takes a quarter of the step. */
+START_TEST(speculation_and_prefetch)
+{
+  static struct kvl_tally t;
+  kvl_tally_init(&t);
+  for (uint64_t i = 1; i <= 3; i++) {
+    struct kvl_step_result step = {.submit_ns = i * 100, .step_begin_ns = i * 100 + 20, .end_ns = i * 100 + 100, .draft_ns = 20, .shared_lanes = 7};
+    step.prefetch = (struct kvl_prefetch){.groups = 1, .landed = 2, .candidates = 3, .resident = 4, .copied = 5, .dropped = 6, .used = 7, .unused = 8,
+                                          .later_lanes = 9, .later_demand = 10, .link_ns = 11, .unused_link_ns = 12, .margin_ns = 13, .wait_ns = 14};
+    kvl_tally_step(&t, 2, 5, 4, &step);
+  }
+  struct kvl_summary sum;
+  kvl_tally_summary(&t, &sum);
+  ck_assert_uint_eq(sum.drafts_verified, 9);
+  ck_assert_uint_eq(sum.drafts_accepted, 6);
+  close_to(sum.tokens_per_step_per_request, 2);
+  ck_assert_uint_eq(sum.verified_tokens_per_step_p50, 5);
+  close_to(sum.draft_time_share, 0.25);
+  ck_assert_uint_eq(sum.shared_lanes, 21);
+  const uint64_t counts[] = {sum.prefetch_groups, sum.prefetch_landed, sum.prefetch_candidates, sum.prefetch_resident, sum.prefetch_copied,
+                             sum.prefetch_dropped, sum.prefetch_used, sum.prefetch_unused, sum.prefetch_later_lanes, sum.prefetch_later_demand};
+  for (uint64_t i = 0; i < 10; i++) {
+    ck_assert_uint_eq(counts[i], 3 * (i + 1));
+  }
+  close_to(sum.prefetch_link_ms, 33e-6);
+  close_to(sum.prefetch_unused_link_ms, 36e-6);
+  close_to(sum.prefetch_margin_ms, 39e-6);
+  close_to(sum.prefetch_wait_ms, 42e-6);
+}
+END_TEST
+
+KVL_TAP_MAIN("tally", percentiles_and_goodput, no_target_is_met_by_all, the_steady_window, matched_steps, speculation_and_prefetch)
