@@ -12,6 +12,7 @@
 #include "sim/cmd.h"
 #include "sim/plane_model.h"
 #include "sim/run.h"
+#include "sim/trace_note.h"
 
 enum { SETS_MAX = 256 };
 
@@ -80,9 +81,13 @@ static char *join_arguments(int argc, char **argv)
   return text;
 }
 
-static void print_notes(const struct kvl_run_result *r, const char *store)
+static void print_notes(const struct kvl_scenario *scenario, const struct kvl_run_result *r, const char *store)
 {
   const struct kvl_summary *s = &r->engine.summary;
+  char note[512];
+  if (kvl_trace_note(scenario, 0, note, sizeof note)) {
+    fprintf(stderr, "%s\n", note);
+  }
   if (r->engine.status == KVL_RUN_INTERRUPTED) {
     fprintf(stderr, "kvloan run: ended early at %.3f s of simulated time; %" PRIu64 " requests were cut short\n", s->simulated_s, s->requests_aborted);
   }
@@ -207,7 +212,7 @@ int kvl_cmd_run(int argc, char **argv)
     char title[KVL_NAME_MAX + 16];
     (void)snprintf(title, sizeof title, "%s, %s", s->name, kvl_mode_name(s->mode));
     kvl_summary_write(stdout, (enum kvl_format)format, format == KVL_FORMAT_TABLE ? title : s->name, &result.engine.summary);
-    print_notes(&result, run.store);
+    print_notes(s, &result, run.store);
     code = result.mismatches != 0 ? 1 : stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
   }
   kvl_scenario_free(doc);

@@ -7,6 +7,7 @@
 #include "backend/base/nearest.h"
 #include "sim/cmd.h"
 #include "sim/scenario.h"
+#include "sim/trace_note.h"
 #include "traces/workload.h"
 
 enum { SETS_MAX = 256 };
@@ -89,8 +90,9 @@ static int check_files(const struct kvl_scenario_doc *doc)
   const struct kvl_scenario *s = kvl_scenario_of(doc);
   struct kvl_selection_source *trace = NULL;
   struct kvl_workload_file *file = NULL;
-  struct kvl_workload_extent extent;
+  struct kvl_workload_extent extent = {.tokens_max = 0};
   struct kvl_err err;
+  char note[512];
   int rc = 0;
   if (s->workload.kind == KVL_WORK_FILE) {
     rc = kvl_workload_open(&file, s->workload.path, s->workload.format, &err);
@@ -106,6 +108,8 @@ static int check_files(const struct kvl_scenario_doc *doc)
   }
   if (rc != 0) {
     (void)fprintf(stderr, "%s\n", err.text);
+  } else if (kvl_trace_note(s, extent.tokens_max, note, sizeof note)) {
+    (void)fprintf(stderr, "%s\n", note);
   }
   return rc != 0;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "results/text.h"
 #include "sim/scenario_doc.h"
 
 #if defined(__GNUC__)
@@ -124,6 +125,19 @@ static int check_workload(const struct kvl_scenario_doc *doc, struct kvl_err *er
   return 0;
 }
 
+/* "85.26 MB (85264128 bytes)": to be read, and exact. */
+enum { SIZE_MAX_TEXT = 80 };
+static const char *size_text(char text[SIZE_MAX_TEXT], uint64_t bytes)
+{
+  char human[KVL_TEXT_NUMBER_MAX];
+  if (bytes < 1000) {
+    (void)snprintf(text, SIZE_MAX_TEXT, "%" PRIu64 " bytes", bytes);
+  } else {
+    (void)snprintf(text, SIZE_MAX_TEXT, "%s (%" PRIu64 " bytes)", kvl_text_bytes(human, (double)bytes), bytes);
+  }
+  return text;
+}
+
 int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t tokens, struct kvl_err *err)
 {
   const struct kvl_scenario *s = &doc->scenario;
@@ -131,15 +145,16 @@ int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t token
   kvl_session_bytes(s, tokens, &bytes);
   uint64_t page = kvl_page_bytes(s), pool = s->node.kv_pool_bytes / page * page;
   uint64_t need = s->mode == KVL_MODE_RESIDENT ? bytes.resident : bytes.fixed;
+  char all[SIZE_MAX_TEXT], each[SIZE_MAX_TEXT], missing[SIZE_MAX_TEXT];
   if (need > pool) {
     return wrong(doc, err, "node.kv_pool_bytes",
-                 "cannot hold one session of %" PRIu64 " tokens in %s mode: it needs %" PRIu64 " bytes in frames of %" PRIu64 ", %" PRIu64
-                 " are missing (nearest: %" PRIu64 ")", tokens, kvl_mode_name(s->mode), need, page, need - pool, need);
+                 "cannot hold one session of %" PRIu64 " tokens in %s mode: it needs %s in frames of %s, %s are missing (nearest: %" PRIu64 ")",
+                 tokens, kvl_mode_name(s->mode), size_text(all, need), size_text(each, page), size_text(missing, need - pool), need);
   }
   if (s->mode != KVL_MODE_RESIDENT && bytes.host > s->node.host_pool_bytes) {
     return wrong(doc, err, "node.host_pool_bytes",
-                 "cannot hold the history of one session of %" PRIu64 " tokens in %s mode: it needs %" PRIu64 " bytes, %" PRIu64
-                 " are missing (nearest: %" PRIu64 ")", tokens, kvl_mode_name(s->mode), bytes.host, bytes.host - s->node.host_pool_bytes, bytes.host);
+                 "cannot hold the history of one session of %" PRIu64 " tokens in %s mode: it needs %s, %s are missing (nearest: %" PRIu64 ")", tokens,
+                 kvl_mode_name(s->mode), size_text(all, bytes.host), size_text(missing, bytes.host - s->node.host_pool_bytes), bytes.host);
   }
   return 0;
 }
@@ -148,7 +163,9 @@ static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *er
 {
   const struct kvl_scenario *s = &doc->scenario;
   if (s->node.kv_pool_bytes > s->hardware.hbm_bytes) {
-    return wrong(doc, err, "node.kv_pool_bytes", "is more than the HBM of %s (nearest: %" PRIu64 ")", s->hardware.name, s->hardware.hbm_bytes);
+    char pool[SIZE_MAX_TEXT], hbm[SIZE_MAX_TEXT];
+    return wrong(doc, err, "node.kv_pool_bytes", "is %s, more than the %s HBM of %s (nearest: %" PRIu64 ")", size_text(pool, s->node.kv_pool_bytes),
+                 size_text(hbm, s->hardware.hbm_bytes), s->hardware.name, s->hardware.hbm_bytes);
   }
   uint64_t tokens = s->workload.kind == KVL_WORK_FILE ? 1 : (uint64_t)s->workload.input_tokens + s->workload.output_tokens;
   return kvl_scenario_check_tokens(doc, tokens, err);

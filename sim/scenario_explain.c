@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/text.h"
 #include "sim/scenario_doc.h"
 #include "sim/scenario_number.h"
+#include "sim/scenario_rates.h"
 #include "traces/workload.h"
 
 enum { TOKENS_WHEN_UNKNOWN = 131072, SMALL_TEXT = 48 };
@@ -21,6 +23,8 @@ struct facts {
     const char *bound_by;
   } mode[3];
   uint64_t row_bytes_q8, index_bytes_q8; /* bytes a token times 256 */
+  uint64_t mean_in, mean_out;            /* of a file's requests; 0: not a file, or one that cannot be read */
+  struct kvl_rates rates;                /* of the scenario's mode, at the sessions that fit */
 };
 
 static void find_tokens(const struct kvl_scenario *s, struct facts *f)
@@ -42,6 +46,8 @@ static void find_tokens(const struct kvl_scenario *s, struct facts *f)
   f->tokens = rc == 0 ? extent.tokens_max : TOKENS_WHEN_UNKNOWN;
   if (rc == 0) {
     (void)snprintf(f->tokens_why, sizeof f->tokens_why, "the largest of %" PRIu64 " requests in %s", extent.requests, s->workload.path);
+    f->mean_in = extent.requests > 0 ? extent.input_tokens / extent.requests : 0;
+    f->mean_out = extent.requests > 0 ? extent.output_tokens / extent.requests : 0;
   } else {
     (void)snprintf(f->tokens_why, sizeof f->tokens_why, "as an example; the file cannot be read: %s", err.text);
   }
@@ -77,6 +83,11 @@ static void find_facts(const struct kvl_scenario *s, struct facts *f)
     }
     f->mode[mode].fit = fit;
   }
+  uint64_t batch = f->mode[s->mode].fit;
+  if (s->workload.kind == KVL_WORK_CLOSED && s->workload.concurrency / s->node.decode_gpus < batch) {
+    batch = (s->workload.concurrency + s->node.decode_gpus - 1) / s->node.decode_gpus;
+  }
+  kvl_rates_of(s, batch, f->mean_in, f->mean_out, &f->rates);
   for (uint32_t i = 0; i < s->model.caches; i++) {
     const struct kvl_model_cache *cache = &s->model.cache[i];
     f->row_bytes_q8 += (uint64_t)cache->row_bytes * 256 / cache->tokens_per_row;
@@ -289,6 +300,38 @@ static void table_numbers(FILE *out, const struct kvl_scenario_doc *doc)
   (void)fputs("\n~ estimated, assumed, to be calibrated or open: neither public nor measured on this part\n", out);
 }
 
+/* Which stage of a request's way carries least. */
+static void table_rates(FILE *out, const struct kvl_scenario *s, const struct facts *f)
+{
+  const struct kvl_rates *r = &f->rates;
+  static const char *const what[KVL_RATE_STAGES] = {"one prefill at a time on each prefill GPU", "history to the decode node",
+                                                     "serialized work besides the population copy", "compute and bookkeeping, one token a step, full batches"};
+  char a[SMALL_TEXT], b[SMALL_TEXT];
+  if (r->input_tokens == 0) {
+    return; /* a file that cannot be read */
+  }
+  (void)fprintf(out, "\nRequests a second of %s tokens in (%s) and %s out that each stage carries in %s mode, at best\n", grouped(r->input_tokens, a),
+                s->workload.kind == KVL_WORK_FILE ? "the mean, none cached" : r->cached_tokens > 0 ? "most of them cached, as given" : "none cached",
+                grouped(r->output_tokens, b), mode_names[s->mode]);
+  for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {
+    bool none = r->per_s[stage] > 1e300;
+    (void)fprintf(out, "%s %-12s", stage == (int)r->least ? "*" : " ", kvl_rate_stage_name((enum kvl_rate_stage)stage));
+    (void)(none ? fprintf(out, "%12s  takes no time in this cost profile", "-") : fprintf(out, "%12.4g  %s", r->per_s[stage], what[stage]));
+    if (stage == KVL_RATE_PREFILL && !none) {
+      (void)fprintf(out, ": %.4g ms each, %u GPUs", r->prefill_ms, (unsigned)s->node.prefill_gpus);
+    } else if (stage == KVL_RATE_DECODE && !none) {
+      (void)fprintf(out, " of %s: %.4g ms a step, %u GPUs", grouped(r->batch, a), r->step_ms, (unsigned)s->node.decode_gpus);
+    }
+    (void)fputc('\n', out);
+  }
+  (void)fprintf(out, "  %s binds first", kvl_rate_stage_name(r->least));
+  if (r->asked_per_s > 0) {
+    bool more = r->asked_per_s > r->per_s[r->least];
+    (void)fprintf(out, "; the workload asks for %.4g a second%s", r->asked_per_s, more ? ": MORE than that, so its queue only grows" : "");
+  }
+  (void)fputs("; misses, waits and shared links only lower these\n", out);
+}
+
 static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const struct facts *f)
 {
   const struct kvl_scenario *s = &doc->scenario;
@@ -338,7 +381,7 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
 
   (void)fprintf(out, "\nSessions of that size on one decode GPU (pool %s: %s frames; host pool %s for %u)\n", amount(s->node.kv_pool_bytes, a),
                 grouped(f->frames, b), amount(s->node.host_pool_bytes, c), (unsigned)s->node.decode_gpus);
-  (void)fprintf(out, "  %-10s %8s %8s %8s %8s  %s\n", "mode", "HBM", "host", "limit", "fit", "what binds");
+  (void)fprintf(out, "  %-10s %8s %8s %8s %8s  %s\n", "mode", "HBM", "host", "limit", "fit", "what binds in memory");
   for (int mode = 0; mode < 3; mode++) {
     char d[SMALL_TEXT];
     (void)fprintf(out, "%s %-10s %8s %8s %8s %8s  %s\n", mode == (int)s->mode ? "*" : " ", mode_names[mode],
@@ -356,6 +399,7 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
     (void)fprintf(out, "  note: weights of %s and this pool do not fit the %s of %s together\n", amount(m->weights_bytes, a),
                   amount(s->hardware.hbm_bytes, b), s->hardware.name);
   }
+  table_rates(out, s, f);
   table_numbers(out, doc);
 }
 
@@ -417,6 +461,12 @@ static void write_json(FILE *out, const struct kvl_scenario_doc *doc, const stru
     json_count(out, "fit", f->mode[mode].fit);
     (void)fprintf(out, "\"bound_by\":\"%s\"}", f->mode[mode].bound_by);
   }
+  (void)fputs("},\"requests_per_s_at_best\":{", out);
+  for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {
+    char number[KVL_TEXT_NUMBER_MAX];
+    (void)fprintf(out, "\"%s\":%s,", kvl_rate_stage_name((enum kvl_rate_stage)stage), kvl_text_double(number, f->rates.per_s[stage]));
+  }
+  (void)fprintf(out, "\"bound_by\":\"%s\"", kvl_rate_stage_name(f->rates.least));
   (void)fputs("},\"values\":[", out);
   for (uint32_t i = 0; i < kvl_key_count; i++) {
     const struct kvl_key *key = &kvl_keys[i];
@@ -444,6 +494,11 @@ static void write_tsv(FILE *out, const struct kvl_scenario_doc *doc, const struc
   }
   for (int mode = 0; mode < 3; mode++) {
     (void)fprintf(out, "sessions_per_decode_gpu.%s\t%" PRIu64 "\tsessions\t%s\t0\n", mode_names[mode], f->mode[mode].fit, f->mode[mode].bound_by);
+  }
+  for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {
+    char number[KVL_TEXT_NUMBER_MAX];
+    (void)fprintf(out, "requests_per_s_at_best.%s\t%s\trequests/s\t%s\t0\n", kvl_rate_stage_name((enum kvl_rate_stage)stage),
+                  kvl_text_double(number, f->rates.per_s[stage]), stage == (int)f->rates.least ? "binds first" : "derived");
   }
   for (uint32_t i = 0; i < kvl_key_count; i++) {
     const struct kvl_key *key = &kvl_keys[i];

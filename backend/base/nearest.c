@@ -1,11 +1,17 @@
 #include "backend/base/nearest.h"
 
+#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
 enum { WORD_MAX = 96 };
 
-/* Levenshtein distance over the first WORD_MAX characters: one row of the table is enough. */
+static int same(char a, char b)
+{
+  return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Levenshtein distance over the first WORD_MAX characters, whatever their case: one row of the table is enough. */
 static unsigned edit_distance(const char *a, const char *b)
 {
   size_t n = strlen(a), m = strlen(b);
@@ -19,7 +25,7 @@ static unsigned edit_distance(const char *a, const char *b)
     unsigned diagonal = row[0];
     row[0] = (unsigned)i;
     for (size_t j = 1; j <= m; j++) {
-      unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+      unsigned change = diagonal + (same(a[i - 1], b[j - 1]) ? 0 : 1);
       unsigned insert = row[j - 1] + 1, erase = row[j] + 1;
       diagonal = row[j];
       unsigned best = change < insert ? change : insert;

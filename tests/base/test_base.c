@@ -14,7 +14,7 @@ START_TEST(nearest_finds_the_smallest_edit_distance)
     const char *word, *want;
   } cases[] = {
     {"mode", "mode"}, {"mod", "mode"}, {"modle", "mode"}, {"modell", "model"}, {"nodes", "node"}, {"hotrows", "hot_rows"},
-    {"hot_row", "hot_rows"}, {"rank_rows", "bank_rows"}, {"sead", "seed"}, {"", "mode"}, /* 4 for three of them: the first */
+    {"hot_row", "hot_rows"}, {"rank_rows", "bank_rows"}, {"sead", "seed"}, {"NODE", "node"}, {"Hot-Rows", "hot_rows"}, {"MODLE", "mode"}, {"", "mode"}, /* 4 for three of them: the first */
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     ck_assert_str_eq(kvl_nearest(cases[i].word, keys, sizeof keys / sizeof keys[0]), cases[i].want);

@@ -58,9 +58,10 @@ static const struct {
   {"\"kv_pool_bytes\": 1000000000", "\"kv_pool_bytes\": 5000000",
    "small.json:6: node.kv_pool_bytes: cannot hold one session of 1010 tokens in adaptive mode: it needs "},
   {"\"host_pool_bytes\": 1000000000", "\"host_pool_bytes\": 700000",
-   "small.json:6: node.host_pool_bytes: cannot hold the history of one session of 1010 tokens in adaptive mode: it needs 727200 bytes, 27200 are "
-   "missing (nearest: 727200)"},
-  {"\"kv_pool_bytes\": 1000000000", "\"kv_pool_bytes\": 300000000000", "small.json:6: node.kv_pool_bytes: is more than the HBM of b300 (nearest: 288000000000)"},
+   "small.json:6: node.host_pool_bytes: cannot hold the history of one session of 1010 tokens in adaptive mode: it needs 727.2 kB (727200 bytes), "
+   "27.20 kB (27200 bytes) are missing (nearest: 727200)"},
+  {"\"kv_pool_bytes\": 1000000000", "\"kv_pool_bytes\": 300000000000",
+   "small.json:6: node.kv_pool_bytes: is 300.0 GB (300000000000 bytes), more than the 288.0 GB (288000000000 bytes) HBM of b300 (nearest: 288000000000)"},
   {"\"concurrency\": 2, ", "", "small.json: workload.concurrency: must be at least 1 for a closed loop (nearest: 1)"},
   {"\"requests\": 4", "\"requests\": 0", "small.json:10: workload.requests: must be at least 1 (nearest: 1)"},
   {"\"kind\": \"closed\"", "\"kind\": \"poisson\"", "small.json: workload.rate_per_s: must be more than 0 for an open loop"},
