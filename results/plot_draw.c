@@ -206,6 +206,14 @@ void kvl_plot_legend_end(FILE *script)
   (void)fputs("\n", script);
 }
 
+static void write_style(FILE *script)
+{
+  (void)fputs("set encoding utf8\nset datafile separator tab\nset datafile missing ''\n"
+              "set format '%g'\nset border 3 linecolor rgb '#444444' linewidth 0.8\nset tics nomirror textcolor rgb '#222222'\n"
+              "set grid ytics linecolor rgb '#dddddd' linetype 1 linewidth 0.6\n"
+              "set key textcolor rgb '#222222' samplen 2\n", script);
+}
+
 static void write_preamble(FILE *script, const char *ending, int width, int height, const char *output)
 {
   if (strcmp(ending, ".png") == 0) {
@@ -216,10 +224,8 @@ static void write_preamble(FILE *script, const char *ending, int width, int heig
   }
   (void)fputs("set output ", script);
   kvl_plot_quote_path(script, output);
-  (void)fputs("\nset encoding utf8\nset datafile separator tab\nset datafile missing ''\n"
-              "set format '%g'\nset border 3 linecolor rgb '#444444' linewidth 0.8\nset tics nomirror textcolor rgb '#222222'\n"
-              "set grid ytics linecolor rgb '#dddddd' linetype 1 linewidth 0.6\n"
-              "set key textcolor rgb '#222222' samplen 2\n", script);
+  (void)fputc('\n', script);
+  write_style(script);
 }
 
 /* First line of what gnuplot said, without its position marks. */
@@ -259,8 +265,8 @@ static int is_installed(const char *program)
   return 0;
 }
 
-/* Runs gnuplot with `script` as its input; what it says goes to `talk`. 0, or a negative errno (-ENOENT: no such program). */
-static int run_gnuplot(const char *program, FILE *script, FILE *talk)
+/* Runs gnuplot with `script` as its input; what it says goes to `talk`, what it prints to `out`. 0, or a negative errno (-ENOENT: no such program). */
+static int run_gnuplot(const char *program, FILE *script, FILE *out, FILE *talk)
 {
   posix_spawn_file_actions_t actions;
   if (!is_installed(program)) {
@@ -275,7 +281,7 @@ static int run_gnuplot(const char *program, FILE *script, FILE *talk)
   char *argv[] = {name, option, NULL};
   pid_t child = 0;
   int rc = name == NULL ? ENOMEM : posix_spawn_file_actions_adddup2(&actions, fileno(script), STDIN_FILENO);
-  rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&actions, fileno(talk), STDOUT_FILENO);
+  rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
   rc = rc != 0 ? rc : posix_spawn_file_actions_adddup2(&actions, fileno(talk), STDERR_FILENO);
   rc = rc != 0 ? rc : posix_spawnp(&child, program, &actions, NULL, argv, environ);
   (void)posix_spawn_file_actions_destroy(&actions);
@@ -304,7 +310,7 @@ static int draw_one(const struct kvl_plot *plot, const char *final, const char *
     (void)kvl_err_set(err, code, "%s: cannot write gnuplot's script: %s", final, strerror(errno));
   } else {
     (void)lseek(fileno(script), 0, SEEK_SET);
-    code = run_gnuplot(program, script, talk);
+    code = run_gnuplot(program, script, talk, talk);
     struct stat info;
     char said[512];
     first_complaint(talk, said, sizeof said);
@@ -352,6 +358,60 @@ int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char
     }
     free(final);
     free(temporary);
+  }
+  return code;
+}
+
+/* Everything of `file`, with a terminator. */
+static int slurp(FILE *file, char **text, size_t *size)
+{
+  long end = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+  *text = end < 0 ? NULL : malloc((size_t)end + 1);
+  if (*text == NULL) {
+    return end < 0 ? -EIO : -ENOMEM;
+  }
+  rewind(file);
+  *size = fread(*text, 1, (size_t)end, file);
+  (*text)[*size] = '\0';
+  return 0;
+}
+
+int kvl_plot_svg(const char *gnuplot, int width, int height, int font, void (*write_script)(FILE *script, const void *context),
+                 const void *context, char **svg, size_t *size, struct kvl_err *err)
+{
+  const char *program = gnuplot != NULL ? gnuplot : "gnuplot";
+  FILE *script = tmpfile(), *out = tmpfile(), *talk = tmpfile();
+  char said[512] = "";
+  int code = script == NULL || out == NULL || talk == NULL ? -errno : 0;
+  *svg = NULL;
+  *size = 0;
+  if (code == 0) {
+    (void)fprintf(script, "set terminal svg noenhanced size %d,%d font 'sans-serif,%d' linewidth 1.3 dashlength 0.7\n", width, height, font);
+    write_style(script);
+    write_script(script, context);
+    code = fflush(script) != 0 || ferror(script) ? -EIO : 0;
+    (void)lseek(fileno(script), 0, SEEK_SET);
+    code = code != 0 ? code : run_gnuplot(program, script, out, talk);
+    code = code != 0 ? code : slurp(out, svg, size);
+    first_complaint(talk, said, sizeof said);
+    if (code == 0 && strstr(*svg, "</svg>") == NULL) {
+      code = -EIO;
+    }
+  }
+  if (code == -ENOENT) {
+    (void)kvl_err_set(err, code, "%s is not installed (Debian: gnuplot-nox): the report has no pictures", program);
+  } else if (code != 0) {
+    (void)kvl_err_set(err, code, "%s failed: %s", program, said[0] != '\0' ? said : strerror(-code));
+  }
+  if (code != 0) {
+    free(*svg);
+    *svg = NULL;
+  }
+  for (int i = 0; i < 3; i++) {
+    FILE *file = i == 0 ? script : i == 1 ? out : talk;
+    if (file != NULL) {
+      (void)fclose(file);
+    }
   }
   return code;
 }

@@ -45,4 +45,9 @@ void kvl_plot_legend_end(FILE *script);
 int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char *numbers,
                   void (*write_script)(FILE *script, const char *numbers, const void *context), const void *context, struct kvl_err *err);
 
+/* One picture as SVG text, in memory: nothing is written to a file; the script brings its numbers along ($name << EOD). The caller frees *svg. -ENOENT:
+ * gnuplot is not installed; -EIO: it failed; -ENOMEM. */
+int kvl_plot_svg(const char *gnuplot, int width, int height, int font, void (*write_script)(FILE *script, const void *context),
+                 const void *context, char **svg, size_t *size, struct kvl_err *err);
+
 #endif
