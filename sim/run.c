@@ -9,6 +9,7 @@
 
 #include "backend/base/nearest.h"
 #include "sim/plane_model.h"
+#include "sim/plane_record.h"
 #include "sim/version.h"
 
 enum { SLOTS_MAX = 512 }; /* the largest decode batch of one GPU (the kernels' limit) */
@@ -82,6 +83,7 @@ static int open_plane(const struct kvl_run_options *o, const struct kvl_plane_mo
 {
   static const char *const planes[] = {"model", "host", "cuda"};
   struct kvl_plane_model_config c = *config;
+  c.check = o->check;
   if (strcmp(o->plane, "model") == 0 || strcmp(o->plane, "host") == 0) {
     c.bytes = strcmp(o->plane, "host") == 0;
     return kvl_plane_model_create(plane, &c, err);
@@ -90,6 +92,20 @@ static int open_plane(const struct kvl_run_options *o, const struct kvl_plane_mo
     return kvl_err_set(err, -ENOSYS, "--plane=cuda: this build has no CUDA plane; --plane=host moves real bytes without a GPU");
   }
   return kvl_err_set(err, -EINVAL, "--plane=%s: no such plane; did you mean %s?", o->plane, kvl_nearest(o->plane, planes, 3));
+}
+
+static int open_record(const struct kvl_scenario_doc *doc, const char *path, struct kvl_plane **plane, struct kvl_plane **record, struct kvl_err *err)
+{
+  char *json = kvl_scenario_json(doc);
+  if (json == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory for the scenario's text");
+  }
+  int rc = kvl_plane_record_create(record, *plane, path, json, KVL_VERSION, err);
+  if (rc == 0) {
+    *plane = *record;
+  }
+  free(json);
+  return rc;
 }
 
 static int begin_store(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o, struct kvl_store **store, int64_t *run, struct kvl_err *err)
@@ -119,11 +135,11 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
   struct kvl_load *load = NULL;
   struct kvl_selection_source *source = NULL;
-  struct kvl_plane *plane = NULL;
+  struct kvl_plane *base = NULL, *plane = NULL, *record = NULL; /* what does the work; that with what was put around it; the recorder, if any */
   struct kvl_store *store = NULL;
 
   int rc = kvl_load_create(&load, s, err);
-  uint64_t frames = s->node.kv_pool_bytes / kvl_page_bytes(s);
+  uint64_t frames = kvl_pool_bytes(s) / kvl_page_bytes(s);
   if (rc == 0 && frames > INT32_MAX) {
     rc = kvl_err_set(err, -EINVAL, "%s: policy.page_tokens: the pool has %llu pages, more than %d; a larger page helps", s->file,
                      (unsigned long long)frames, INT32_MAX);
@@ -140,8 +156,11 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
       .tokens_max = kvl_load_tokens_max(load),
       .threads = o->threads != 0 ? o->threads : cores < 1 ? 1 : (uint32_t)cores,
     };
-    rc = open_plane(o, &pc, &plane, err);
+    rc = open_plane(o, &pc, &base, err);
+    plane = base;
   }
+  rc = rc != 0 || o->wrap == NULL ? rc : o->wrap(o->wrap_context, &plane, err);
+  rc = rc != 0 || o->record == NULL ? rc : open_record(doc, o->record, &plane, &record, err);
   rc = rc != 0 ? rc : begin_store(doc, o, &store, &result->run, err);
   bool ran = rc == 0;
   if (ran) {
@@ -167,10 +186,15 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     sum->wall_s = (double)(wall_ns() - started) / 1e9;
     sum->selections_per_wall_s = sum->wall_s > 0 ? (double)sum->selections_total / sum->wall_s : 0.0;
     sum->peak_memory_bytes = peak_memory_bytes();
-    result->estimates = kvl_plane_model_estimates(plane);
+    rc = rc != 0 || record == NULL ? rc : kvl_plane_record_finish(record, result->engine.status, err);
+    result->estimates = kvl_plane_model_estimates(base);
     sum->compute_is_estimate = (result->estimates & KVL_ESTIMATE_ROOFLINE) != 0;
     sum->is_extrapolated = (result->estimates & (KVL_ESTIMATE_COMPUTE_OUTSIDE | KVL_ESTIMATE_LINK_OUTSIDE | KVL_ESTIMATE_FOREIGN_PROFILE)) != 0;
-    kvl_plane_model_checked(plane, &result->rows_checked, &result->mismatches);
+    if (base->ops->measured != NULL) {
+      base->ops->measured(base, &result->measured);
+    }
+    result->rows_checked = result->measured.rows_checked;
+    result->mismatches = result->measured.mismatches;
     if (store != NULL) {
       struct kvl_err end_err;
       int end = kvl_store_run_end(store, result->run, sum, rc != 0 ? KVL_RUN_FAILED : result->engine.status, rc != 0 ? &end_err : err);

@@ -7,12 +7,18 @@
 #include "sim/engine.h"
 #include "sim/scenario.h"
 
+/* Puts a decorator around *plane (an observer, a replay). 0 or a negative errno and a line; then *plane is as it was. */
+typedef int kvl_plane_wrap_fn(void *context, struct kvl_plane **plane, struct kvl_err *err);
+
 struct kvl_run_options {
   const char *plane;        /* model, host, cuda */
   const char *store;        /* file; NULL: none */
   const char *command;      /* for the store */
   uint32_t threads;         /* 0: as many as there are cores */
   enum kvl_check check;     /* host, cuda: which steps' rows are read back and compared */
+  const char *record;       /* file for the decision log; NULL: none. It appears when the run has ended, complete or interrupted */
+  kvl_plane_wrap_fn *wrap;  /* NULL: none; inside the recorder */
+  void *wrap_context;
   bool verify;
   uint32_t matched_batch;
   const volatile sig_atomic_t *stop;
@@ -23,7 +29,8 @@ struct kvl_run_options {
 struct kvl_run_result {
   struct kvl_engine_result engine;   /* summary complete */
   unsigned estimates;                /* KVL_ESTIMATE_* */
-  uint64_t rows_checked, mismatches; /* host plane */
+  uint64_t rows_checked, mismatches; /* measured.* */
+  struct kvl_plane_measured measured; /* zero when the plane measures nothing */
   int64_t run;                       /* number in the store */
 };
 
