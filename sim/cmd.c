@@ -23,6 +23,19 @@ int kvl_cmd_format(const char *subcommand, const char *word, int *format)
   return -1;
 }
 
+int kvl_cmd_check(const char *subcommand, const char *word, int *check)
+{
+  static const char *const names[] = {"all", "sample", "none"};
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(word, names[i]) == 0) {
+      *check = i;
+      return 0;
+    }
+  }
+  fprintf(stderr, "kvloan %s: --check=%s: no such choice; did you mean %s?\n", subcommand, word, kvl_nearest(word, names, 3));
+  return -1;
+}
+
 int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads)
 {
   char *end;

@@ -4,6 +4,7 @@
 #define KVL_SIM_CMD_H
 
 int kvl_cmd_run(int argc, char **argv);
+int kvl_cmd_replay(int argc, char **argv);
 int kvl_cmd_reproduce(int argc, char **argv);
 int kvl_cmd_scenario(int argc, char **argv);
 int kvl_cmd_trace(int argc, char **argv);
@@ -11,6 +12,8 @@ int kvl_cmd_results(int argc, char **argv);
 
 /* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */
 int kvl_cmd_format(const char *subcommand, const char *word, int *format);
+/* "all", "sample" or "none" into *check (enum kvl_check); otherwise one line on stderr and -1. */
+int kvl_cmd_check(const char *subcommand, const char *word, int *check);
 /* A number of threads, 1 to 256, into *threads; otherwise one line on stderr and -1. */
 int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads);
 /* What getopt_long refused (set opterr = 0 before): one line on stderr with the nearest option. `result` is what it returned ('?' or ':'). Returns 2. */

@@ -23,7 +23,9 @@ static const char help[] =
   "  --set=KEY=VALUE      change a scenario key by its path (kvloan scenario keys lists them); repeat as you like\n"
   "  --seed=N             the same as --set=seed=N\n"
   "  --plane=model|host   model: time from the cost model (default); host: real bytes are moved and compared as well\n"
+  "  --check=all|sample|none  host: steps whose selected rows are read back and compared (default: all)\n"
   "  --store=FILE.db      keep the run in a result store\n"
+  "  --record=FILE        write the decision log: every answer of the plane and every decision (kvloan replay FILE)\n"
   "  --format=table|json|tsv\n"
   "  --threads=N          that resolve selections (default: all cores); the result does not depend on it\n"
   "  --verify             check every invariant after every event (slow)\n"
@@ -104,7 +106,8 @@ static void print_notes(const struct kvl_scenario *scenario, const struct kvl_ru
     fprintf(stderr, "note: host gathers range over more memory than the link's curve was measured for\n");
   }
   if (r->rows_checked != 0) {
-    fprintf(stderr, "%" PRIu64 " selected rows read back through their addresses, %" PRIu64 " differ\n", r->rows_checked, r->mismatches);
+    fprintf(stderr, "%" PRIu64 " selected rows read back through their addresses, %" PRIu64 " differ%s%s\n", r->rows_checked, r->mismatches,
+            r->mismatches != 0 ? "; the first: " : "", r->measured.first_mismatch);
   }
   if (store != NULL) {
     fprintf(stderr, "stored as run %" PRId64 " in %s\n", r->run, store);
@@ -120,6 +123,7 @@ int kvl_cmd_run(int argc, char **argv)
 {
   static const struct option options[] = {
     {"set", required_argument, NULL, 's'},    {"seed", required_argument, NULL, 'S'},   {"plane", required_argument, NULL, 'p'},
+    {"check", required_argument, NULL, 'c'},  {"record", required_argument, NULL, 'r'},
     {"store", required_argument, NULL, 'o'},  {"format", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
     {"verify", no_argument, NULL, 'v'},       {"quiet", no_argument, NULL, 'q'},        {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -127,7 +131,7 @@ int kvl_cmd_run(int argc, char **argv)
   const char *sets[SETS_MAX];
   unsigned set_count = 0;
   char seed[64];
-  int format = KVL_FORMAT_TABLE;
+  int format = KVL_FORMAT_TABLE, check;
   bool quiet = false;
   char *command = join_arguments(argc, argv);
   struct kvl_run_options run = {.plane = "model", .command = command, .stop = &stop};
@@ -152,6 +156,15 @@ int kvl_cmd_run(int argc, char **argv)
       break;
     case 'o':
       run.store = optarg;
+      break;
+    case 'c':
+      if (kvl_cmd_check("run", optarg, &check) != 0) {
+        goto out;
+      }
+      run.check = (enum kvl_check)check;
+      break;
+    case 'r':
+      run.record = optarg;
       break;
     case 'f':
       if (kvl_cmd_format("run", optarg, &format) != 0) {

@@ -13,6 +13,7 @@ static const struct {
   const char *what;
 } commands[] = {
   {"run", kvl_cmd_run, "replay a scenario and print its summary"},
+  {"replay", kvl_cmd_replay, "replay a recorded run in the model plane and demand the same decisions"},
   {"reproduce", kvl_cmd_reproduce, "run the published experiment's rows and compare"},
   {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
   {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},

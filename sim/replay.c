@@ -1,0 +1,38 @@
+#include "sim/replay.h"
+
+#include <string.h>
+
+struct wrapping {
+  const struct kvl_log *log;
+  uint32_t gpus;
+  struct kvl_replay_report *report;
+  volatile sig_atomic_t stop;
+};
+
+static int wrap(void *context, struct kvl_plane **plane, struct kvl_err *err)
+{
+  struct wrapping *w = context;
+  return kvl_plane_replay_create(plane, *plane, w->log, w->gpus, w->report, &w->stop, err);
+}
+
+int kvl_replay(const struct kvl_log *log, const struct kvl_run_options *options, struct kvl_replay_result *result, struct kvl_err *err)
+{
+  const char *json = kvl_log_scenario(log);
+  struct kvl_scenario_doc *doc;
+  memset(result, 0, sizeof *result);
+  int rc = kvl_scenario_parse(&doc, json, strlen(json), kvl_log_name(log), NULL, 0, err);
+  if (rc != 0) {
+    return rc;
+  }
+  struct wrapping w = {.log = log, .gpus = kvl_scenario_of(doc)->node.decode_gpus, .report = &result->report};
+  struct kvl_run_options o = *options;
+  o.wrap = wrap;
+  o.wrap_context = &w;
+  o.stop = &w.stop;
+  rc = kvl_run(doc, &o, &result->run, err);
+  kvl_scenario_free(doc);
+  if (rc == 0 && result->report.failed != 0) { /* the run ended well, and not where the log does */
+    rc = kvl_err_set(err, result->report.failed, "%s", result->report.why.text);
+  }
+  return rc;
+}
