@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/base/rng.h"
-#include "kernels/resolve_ref.h"
+#include "kernels/pattern.h"
 
 struct bytes_slot {
   uint64_t session;
   unsigned char *host[KVL_REFDEV_CACHES]; /* complete history, row by row */
   uint64_t checked, mismatches;           /* one thread at a time works on a slot */
+  uint32_t salt;                          /* of this step's rejected rows, which are those from `kept` tokens on */
+  uint32_t kept;
   struct {
     uint64_t session;
     uint32_t cache;
@@ -30,24 +31,24 @@ struct kvl_bytes {
   struct bytes_slot *slot;
 };
 
-/* Row content: 8-byte words, each a hash of what it belongs to; the last word is cut when rows are no multiple of eight. */
-static void pattern(unsigned char *out, uint32_t bytes, uint64_t session, uint32_t cache, kvl_row row)
+static void pattern(unsigned char *out, uint32_t bytes, uint64_t session, uint32_t cache, kvl_row row, uint32_t salt)
 {
-  uint64_t x = kvl_rng_mix(session ^ kvl_rng_mix((uint64_t)cache << 32 | (uint32_t)row));
+  uint64_t x = kvl_pattern_seed(session, cache, row, salt);
   for (uint32_t at = 0; at < bytes; at += 8) {
-    x = x * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
+    x = kvl_pattern_next(x);
     memcpy(out + at, &x, bytes - at < 8 ? bytes - at : 8);
   }
 }
 
-/* The same content, compared in place: rows may be long. */
-static bool holds(const unsigned char *at, uint32_t bytes, uint64_t session, uint32_t cache, kvl_row row)
+/* Bytes [from, to) of the same content, compared in place: rows may be long. */
+static bool holds(const unsigned char *at, uint32_t from, uint32_t to, uint64_t seed)
 {
-  uint64_t x = kvl_rng_mix(session ^ kvl_rng_mix((uint64_t)cache << 32 | (uint32_t)row));
+  uint64_t x = from < 8 ? seed : kvl_pattern_word(seed, from / 8);
   bool same = true;
-  for (uint32_t i = 0; i < bytes; i += 8) {
-    x = x * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
-    same = same && memcmp(at + i, &x, bytes - i < 8 ? bytes - i : 8) == 0;
+  for (uint32_t i = from / 8 * 8; i < to; i += 8) {
+    x = kvl_pattern_next(x);
+    uint32_t begin = i < from ? from : i, end = to - i < 8 ? to : i + 8;
+    same = same && memcmp(at + begin, (const unsigned char *)&x + (begin - i), end - begin) == 0;
   }
   return same;
 }
@@ -117,6 +118,7 @@ int kvl_bytes_open(struct kvl_bytes *b, kvl_request slot, uint64_t session, uint
 {
   struct bytes_slot *s = &b->slot[slot];
   s->session = session;
+  s->kept = tokens;
   for (uint32_t i = 0; i < b->config->caches; i++) {
     uint32_t row_bytes = b->config->cache[i].row_bytes;
     if (s->host[i] == NULL) {
@@ -129,7 +131,7 @@ int kvl_bytes_open(struct kvl_bytes *b, kvl_request slot, uint64_t session, uint
     memset(s->host[i], 0x5a, (uint64_t)b->host_rows[i] * row_bytes);
     kvl_row rows = (kvl_row)(tokens / b->config->cache[i].tokens_per_row);
     for (kvl_row row = 0; row < rows; row++) {
-      pattern(host_row(b, slot, i, row), row_bytes, session, i, row);
+      pattern(host_row(b, slot, i, row), row_bytes, session, i, row, 0);
       unsigned char *tail = tail_row(b, slot, i, row);
       if (tail != NULL) {
         memcpy(tail, host_row(b, slot, i, row), row_bytes);
@@ -146,11 +148,48 @@ void kvl_bytes_close(struct kvl_bytes *b, kvl_request slot)
   }
 }
 
-void kvl_bytes_fetch(struct kvl_bytes *b, kvl_request slot, uint32_t point, const struct kvl_fetch *fetches, uint32_t count)
+void kvl_bytes_step(struct kvl_bytes *b, const struct kvl_step_item *item)
 {
-  uint32_t cache = b->config->point[point].cache;
+  b->slot[item->slot].kept = item->tokens + item->commit;
+  b->slot[item->slot].salt = 1 + (item->tokens & 0x7fffffu);
+}
+
+/* What the row holds in the step under way, wherever it is. */
+static uint64_t seed_of(const struct kvl_bytes *b, kvl_request slot, uint32_t cache, kvl_row row)
+{
+  const struct bytes_slot *s = &b->slot[slot];
+  bool stays = (uint32_t)row < s->kept / b->config->cache[cache].tokens_per_row;
+  return kvl_pattern_seed(s->session, cache, row, stays ? 0 : s->salt);
+}
+
+static unsigned char *scratch_row(struct kvl_bytes *b, kvl_request slot, uint32_t cache, uint32_t place)
+{
+  return at_addr(b, cache, kvl_refdev_scratch_addr(b->dev, slot, cache, place));
+}
+
+void kvl_bytes_written(struct kvl_bytes *b, kvl_request slot, uint32_t cache, kvl_row first, uint32_t count)
+{
+  const struct bytes_slot *s = &b->slot[slot];
+  uint32_t kept = s->kept / b->config->cache[cache].tokens_per_row;
   for (uint32_t i = 0; i < count; i++) {
-    memcpy(at_addr(b, cache, fetches[i].to), host_row(b, slot, cache, fetches[i].row), b->config->cache[cache].row_bytes);
+    kvl_row row = first + (kvl_row)i;
+    pattern(scratch_row(b, slot, cache, i), b->config->cache[cache].row_bytes, s->session, cache, row, (uint32_t)row < kept ? 0 : s->salt);
+  }
+}
+
+void kvl_bytes_fetch(struct kvl_bytes *b, kvl_request slot, uint32_t cache, const struct kvl_fetch *fetches, uint32_t count, uint32_t part, uint32_t parts)
+{
+  uint32_t bytes = b->config->cache[cache].row_bytes / parts;
+  for (uint32_t i = 0; i < count; i++) {
+    memcpy(at_addr(b, cache, fetches[i].to) + part * bytes, host_row(b, slot, cache, fetches[i].row) + part * bytes, bytes);
+  }
+}
+
+void kvl_bytes_poison(struct kvl_bytes *b, uint32_t cache, const struct kvl_fetch *fetches, uint32_t count, uint32_t part, uint32_t parts)
+{
+  uint32_t row_bytes = b->config->cache[cache].row_bytes, from = row_bytes / parts * part;
+  for (uint32_t i = 0; i < count; i++) {
+    memset(at_addr(b, cache, fetches[i].to) + from, 0xa5, row_bytes - from);
   }
 }
 
@@ -171,32 +210,33 @@ void kvl_bytes_pages(struct kvl_bytes *b, const struct kvl_move *moves, uint32_t
   }
 }
 
-void kvl_bytes_commit(struct kvl_bytes *b, kvl_request slot, uint32_t tokens)
+void kvl_bytes_commit(struct kvl_bytes *b, const struct kvl_step_item *item)
 {
   for (uint32_t i = 0; i < b->config->caches; i++) {
     uint32_t tpr = b->config->cache[i].tokens_per_row, row_bytes = b->config->cache[i].row_bytes;
-    if ((tokens + 1) / tpr > tokens / tpr) {
-      kvl_row row = (kvl_row)(tokens / tpr);
-      unsigned char *tail = tail_row(b, slot, i, row);
+    uint32_t first = item->tokens / tpr, end = (item->tokens + item->commit) / tpr;
+    for (uint32_t row = first; row < end; row++) {
+      unsigned char *tail = tail_row(b, item->slot, i, (kvl_row)row);
       if (tail != NULL) {
-        pattern(tail, row_bytes, b->slot[slot].session, i, row);
-        memcpy(host_row(b, slot, i, row), tail, row_bytes); /* the write-back */
+        memcpy(tail, scratch_row(b, item->slot, i, row - first), row_bytes);
+        memcpy(host_row(b, item->slot, i, (kvl_row)row), tail, row_bytes); /* the write-back */
       }
     }
   }
 }
 
-void kvl_bytes_check(struct kvl_bytes *b, kvl_request slot, uint32_t point, const int32_t *rows, const kvl_addr *addresses, uint32_t lanes)
+void kvl_bytes_check(struct kvl_bytes *b, kvl_request slot, uint32_t cache, const int32_t *rows, const kvl_addr *addresses, uint32_t lanes, uint32_t part,
+                     uint32_t parts)
 {
-  uint32_t cache = b->config->point[point].cache, row_bytes = b->config->cache[cache].row_bytes;
+  uint32_t row_bytes = b->config->cache[cache].row_bytes, bytes = row_bytes / parts;
   struct bytes_slot *s = &b->slot[slot];
   for (uint32_t i = 0; i < lanes; i++) {
     bool same = (rows[i] == KVL_NONE) == (addresses[i] == KVL_NONE);
     if (same && addresses[i] != KVL_NONE) {
       same = (uint64_t)addresses[i] * row_bytes + row_bytes <= b->arena_bytes &&
-             holds(at_addr(b, cache, addresses[i]), row_bytes, s->session, cache, rows[i]);
+             holds(at_addr(b, cache, addresses[i]), part * bytes, (part + 1) * bytes, seed_of(b, slot, cache, rows[i]));
     }
-    s->checked++;
+    s->checked += part == 0;
     if (!same && s->mismatches++ == 0) {
       s->first.session = s->session;
       s->first.cache = cache;

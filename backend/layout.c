@@ -43,7 +43,7 @@ int kvl_layout_init(struct kvl_layout *l, const struct kvl_refdev_config *c, str
     *g = (struct kvl_cache_geometry){
       .page_shift = log2_of(rows_per_page),
       .hot_rows = c->hot_rows,
-      .bank_rows = c->bank_rows,
+      .bank_rows = c->cache[i].bank ? c->bank_rows : 0,
       .tail_rows = c->tail_tokens / c->cache[i].tokens_per_row,
       .scratch_rows = rows_per_page > 8 ? rows_per_page : 8,
       .frame_stride_rows = (uint32_t)(c->page_bytes / row_bytes),

@@ -3,16 +3,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int kvl_link_init(struct kvl_link_queue *queue, uint32_t capacity)
+int kvl_link_init(struct kvl_link_queue *q, uint32_t bulk_capacity)
 {
-  *queue = (struct kvl_link_queue){.capacity = capacity, .copy = calloc(capacity, sizeof *queue->copy)};
-  return queue->copy == NULL ? -ENOMEM : 0;
+  static const uint32_t beside = KVL_LINK_BESIDE_MAX;
+  *q = (struct kvl_link_queue){.lane = {[KVL_LINK_BULK] = {.capacity = bulk_capacity}, [KVL_LINK_BESIDE] = {.capacity = beside}}};
+  for (int l = 0; l < KVL_LINK_LANES; l++) {
+    q->lane[l].copy = calloc(q->lane[l].capacity, sizeof *q->lane[l].copy);
+  }
+  return q->lane[KVL_LINK_BULK].copy == NULL || q->lane[KVL_LINK_BESIDE].copy == NULL ? -ENOMEM : 0;
 }
 
-void kvl_link_deinit(struct kvl_link_queue *queue)
+void kvl_link_deinit(struct kvl_link_queue *q)
 {
-  free(queue->copy);
-  queue->copy = NULL;
+  for (int l = 0; l < KVL_LINK_LANES; l++) {
+    free(q->lane[l].copy);
+    q->lane[l].copy = NULL;
+  }
 }
 
 /* n x 10^9 / rate without overflow, rounded up. */
@@ -34,37 +40,100 @@ uint64_t kvl_link_copy_ns(const struct kvl_link *link, uint64_t bytes)
   return link->copy_floor_ns + per_second(bytes, link->copy_bytes_per_s);
 }
 
-static struct kvl_link_copy *at_index(const struct kvl_link_queue *q, uint32_t i)
+static struct kvl_link_copy *at_index(const struct kvl_link_ring *r, uint32_t i)
 {
-  return &q->copy[(q->head + i) % q->capacity];
+  return &r->copy[(r->head + i) % r->capacity];
 }
 
-/* Copies run alone until `to`. Those that end keep their time and stay in the ring, with nothing remaining, until popped. */
+/* The copy that its lane works on, or NULL. Ended ones keep their time and stay in the ring until they are taken out. */
+static struct kvl_link_copy *running(struct kvl_link_ring *r)
+{
+  while (r->ended < r->count && at_index(r, r->ended)->remaining_ns == 0) {
+    r->ended++;
+  }
+  return r->ended < r->count ? at_index(r, r->ended) : NULL;
+}
+
+/* The lanes work from `at` on, beside a demand of `demand_ns` that has the same share (0: none), until `to` or until the demand is met. Returns when. */
+static uint64_t work(struct kvl_link_queue *q, uint64_t at, uint64_t to, uint64_t demand_ns)
+{
+  bool demand = demand_ns != 0;
+  while (at < to && (!demand || demand_ns != 0)) {
+    uint64_t sharers = demand, step = demand ? demand_ns : UINT64_MAX;
+    struct kvl_link_copy *head[KVL_LINK_LANES];
+    for (int l = 0; l < KVL_LINK_LANES; l++) {
+      head[l] = running(&q->lane[l]);
+      sharers += head[l] != NULL;
+      step = head[l] != NULL && head[l]->remaining_ns < step ? head[l]->remaining_ns : step;
+    }
+    if (sharers == 0) {
+      return to;
+    }
+    step = step < (to - at) / sharers ? step : (to - at) / sharers;
+    uint64_t odd = step == 0 ? to - at : 0; /* what is left of the time does not part evenly: the first has it */
+    at += odd != 0 ? odd : step * sharers;
+    for (int l = 0; l < KVL_LINK_LANES; l++) {
+      if (head[l] != NULL) {
+        uint64_t run = odd != 0 ? odd : step;
+        head[l]->remaining_ns -= run;
+        head[l]->done_ns = head[l]->remaining_ns == 0 ? at : head[l]->done_ns;
+        if (odd != 0) {
+          break;
+        }
+      }
+    }
+    demand_ns -= demand ? step : 0;
+  }
+  return at;
+}
+
+/* The lanes run until `to`. */
 static void settle(struct kvl_link_queue *q, uint64_t to)
 {
-  uint64_t at = q->now_ns;
-  for (uint32_t i = 0; i < q->count && at < to; i++) {
-    struct kvl_link_copy *c = at_index(q, i);
-    uint64_t run = c->remaining_ns < to - at ? c->remaining_ns : to - at;
-    c->remaining_ns -= run;
-    at += run;
+  if (to > q->now_ns) {
+    (void)work(q, q->now_ns, to, 0);
+    q->now_ns = to;
   }
-  q->now_ns = to > q->now_ns ? to : q->now_ns;
 }
 
-int kvl_link_copy(struct kvl_link_queue *q, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t tag)
+/* When everything in the lanes ends, if nothing else happens. */
+static void predict(struct kvl_link_queue *q)
 {
-  if (q->count == q->capacity) {
+  uint32_t next[KVL_LINK_LANES];
+  uint64_t left[KVL_LINK_LANES] = {0}, at = q->now_ns;
+  for (int l = 0; l < KVL_LINK_LANES; l++) {
+    struct kvl_link_copy *c = running(&q->lane[l]);
+    next[l] = q->lane[l].ended;
+    left[l] = c == NULL ? 0 : c->remaining_ns;
+  }
+  while (left[KVL_LINK_BULK] != 0 || left[KVL_LINK_BESIDE] != 0) {
+    bool both = left[KVL_LINK_BULK] != 0 && left[KVL_LINK_BESIDE] != 0;
+    uint64_t least = left[KVL_LINK_BULK] < left[KVL_LINK_BESIDE] ? left[KVL_LINK_BULK] : left[KVL_LINK_BESIDE];
+    uint64_t step = both ? least : left[KVL_LINK_BULK] + left[KVL_LINK_BESIDE];
+    at += both ? 2 * step : step;
+    for (int l = 0; l < KVL_LINK_LANES; l++) {
+      if (left[l] == 0 || (left[l] -= step) != 0) {
+        continue;
+      }
+      at_index(&q->lane[l], next[l]++)->done_ns = at;
+      while (next[l] < q->lane[l].count && (left[l] = at_index(&q->lane[l], next[l])->remaining_ns) == 0) {
+        at_index(&q->lane[l], next[l]++)->done_ns = at;
+      }
+    }
+  }
+}
+
+int kvl_link_copy(struct kvl_link_queue *q, enum kvl_link_lane lane, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t tag)
+{
+  struct kvl_link_ring *r = &q->lane[lane];
+  if (r->count == r->capacity) {
     return -EAGAIN;
   }
   settle(q, at);
-  uint64_t start = q->now_ns;
-  for (uint32_t i = 0; i < q->count; i++) {
-    start += at_index(q, i)->remaining_ns;
-  }
-  *at_index(q, q->count++) = (struct kvl_link_copy){.tag = tag, .remaining_ns = service_ns, .done_ns = start + service_ns};
+  *at_index(r, r->count++) = (struct kvl_link_copy){.tag = tag, .remaining_ns = service_ns, .done_ns = q->now_ns};
   q->busy_ns += service_ns;
   q->bytes += bytes;
+  predict(q);
   return 0;
 }
 
@@ -73,40 +142,42 @@ uint64_t kvl_link_demand(struct kvl_link_queue *q, uint64_t at, uint64_t service
   settle(q, at);
   q->busy_ns += service_ns;
   q->bytes += bytes;
-  /* While both are there each runs at half rate, so the demand is held up by what the copies get done meanwhile, and the copies by the same. */
-  uint64_t shared = 0;
-  for (uint32_t i = 0; i < q->count && shared < service_ns; i++) {
-    struct kvl_link_copy *c = at_index(q, i);
-    uint64_t run = c->remaining_ns < service_ns - shared ? c->remaining_ns : service_ns - shared;
-    c->remaining_ns -= run;
-    shared += run;
-    if (c->remaining_ns == 0 && run != 0) {
-      c->done_ns = at + 2 * shared;
-    }
-  }
-  uint64_t end = at + service_ns + shared;
+  uint64_t end = service_ns == 0 ? at : work(q, at, UINT64_MAX, service_ns);
   q->now_ns = end;
-  uint64_t done = end;
-  for (uint32_t i = 0; i < q->count; i++) {
-    struct kvl_link_copy *c = at_index(q, i);
-    if (c->remaining_ns != 0) {
-      done += c->remaining_ns;
-      c->done_ns = done;
+  predict(q);
+  *wait_ns = end - at - service_ns;
+  return end;
+}
+
+uint64_t kvl_link_beside_done(const struct kvl_link_queue *q, uint64_t tag)
+{
+  const struct kvl_link_ring *r = &q->lane[KVL_LINK_BESIDE];
+  for (uint32_t i = 0; i < r->count; i++) {
+    if (at_index(r, i)->tag == tag) {
+      return at_index(r, i)->done_ns;
     }
   }
-  *wait_ns = shared;
-  return end;
+  return 0;
+}
+
+void kvl_link_beside_clear(struct kvl_link_queue *q)
+{
+  struct kvl_link_ring *r = &q->lane[KVL_LINK_BESIDE];
+  r->head = r->count = r->ended = 0;
 }
 
 uint64_t kvl_link_next_done(const struct kvl_link_queue *q)
 {
-  return q->count == 0 ? UINT64_MAX : q->copy[q->head].done_ns;
+  const struct kvl_link_ring *r = &q->lane[KVL_LINK_BULK];
+  return r->count == 0 ? UINT64_MAX : r->copy[r->head].done_ns;
 }
 
 uint64_t kvl_link_pop(struct kvl_link_queue *q)
 {
-  uint64_t tag = q->copy[q->head].tag;
-  q->head = (q->head + 1) % q->capacity;
-  q->count--;
+  struct kvl_link_ring *r = &q->lane[KVL_LINK_BULK];
+  uint64_t tag = r->copy[r->head].tag;
+  r->head = (r->head + 1) % r->capacity;
+  r->count--;
+  r->ended -= r->ended != 0;
   return tag;
 }

@@ -1,5 +1,6 @@
-/* The host link of one GPU, one direction: bulk copies queue in order, and share the link half and half with a demand gather while both
- * want it (processor sharing: the copy engine and the resolve kernel's reads meet in the same PCIe queue; neither is held up by all of the other).
+/* The host link of one GPU, one direction. Three kinds of traffic meet in it: bulk copies (the copy engine, one after the other), copies beside a step (a
+ * kernel on its own stream, one after the other) and demand gathers (the resolve kernel; one at a time). Those that want the link at the same moment
+ * share it evenly (processor sharing: copy engine and kernels' reads meet in the same PCIe queue; nobody is held up by all of another's work).
  *
  * Service times come from the measured law (struct kvl_link): t = floor + max(bytes / bandwidth, rows / rate(range)). */
 #ifndef KVL_SIM_LINK_H
@@ -16,28 +17,38 @@ struct kvl_link_copy {
   uint64_t done_ns;      /* when it ends, as known now */
 };
 
+enum kvl_link_lane { KVL_LINK_BULK, KVL_LINK_BESIDE, KVL_LINK_LANES };
+enum { KVL_LINK_BESIDE_MAX = 1024 }; /* copies beside a step */
+
 struct kvl_link_queue {
-  struct kvl_link_copy *copy; /* ring */
-  uint32_t head, count, capacity;
+  struct kvl_link_ring {
+    struct kvl_link_copy *copy;
+    uint32_t head, count, capacity;
+    uint32_t ended;           /* copies from `head` on that have nothing remaining */
+  } lane[KVL_LINK_LANES];
   uint64_t now_ns;            /* the queue is settled up to here */
   uint64_t busy_ns, bytes;
 };
 
-int kvl_link_init(struct kvl_link_queue *queue, uint32_t capacity); /* -ENOMEM */
+int kvl_link_init(struct kvl_link_queue *queue, uint32_t bulk_capacity); /* -ENOMEM */
 void kvl_link_deinit(struct kvl_link_queue *queue);
 
 uint64_t kvl_link_gather_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, bool *outside);
 uint64_t kvl_link_copy_ns(const struct kvl_link *link, uint64_t bytes);
 
-/* A bulk copy joins the queue at time `at`. -EAGAIN when the ring is full. */
-int kvl_link_copy(struct kvl_link_queue *queue, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t tag);
+/* A copy joins its lane at time `at`. -EAGAIN when the ring is full. */
+int kvl_link_copy(struct kvl_link_queue *queue, enum kvl_link_lane lane, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t tag);
 
 /* A demand transfer of `service_ns` begins at `at`: returns when it ends; *wait_ns of that is due to sharing. */
 uint64_t kvl_link_demand(struct kvl_link_queue *queue, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t *wait_ns);
 
-/* When the oldest copy still in the queue ends, if nothing else happens; UINT64_MAX: none. */
+/* When the copy beside the step with this tag ends, if nothing else happens; 0: there is none. */
+uint64_t kvl_link_beside_done(const struct kvl_link_queue *queue, uint64_t tag);
+void kvl_link_beside_clear(struct kvl_link_queue *queue); /* forgets them: all have been waited for */
+
+/* When the oldest bulk copy still in the queue ends, if nothing else happens; UINT64_MAX: none. */
 uint64_t kvl_link_next_done(const struct kvl_link_queue *queue);
-/* Removes the oldest copy and returns its tag. */
+/* Removes the oldest bulk copy and returns its tag. */
 uint64_t kvl_link_pop(struct kvl_link_queue *queue);
 
 #endif

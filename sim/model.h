@@ -22,6 +22,7 @@ struct kvl_model_cache {
   uint32_t tokens_per_row;
   uint32_t row_bytes;        /* of one row, all of `layers` included */
   uint32_t index_key_bytes;  /* per row; stays in HBM */
+  uint32_t layers;           /* layers that have a part each of its rows: 1, or as many as each of its selections has readers */
 };
 
 struct kvl_model {
@@ -40,7 +41,7 @@ struct kvl_model {
 };
 
 /* A piecewise-linear curve: y over x, x ascending. Outside: flat at the low end, last slope at the high end (and a flag says so). */
-enum { KVL_CURVE_MAX = 64 };
+enum { KVL_CURVE_MAX = 128 };
 struct kvl_curve {
   uint32_t n;
   uint64_t x[KVL_CURVE_MAX];
@@ -75,6 +76,7 @@ struct kvl_costs {
   char hardware[KVL_NAME_MAX];
   enum kvl_compute_kind compute;
   struct kvl_curve step_ns_by_tokens; /* table: step time over verified tokens */
+  struct kvl_curve draft_ns_by_requests; /* speculation: time of drafting over requests of the batch; no points: it takes no time */
   uint64_t law_fixed_ns, law_token_ns; /* law: fixed + tokens x token */
   /* What the mode (fixed, adaptive) adds to every step: scale x (batch / 44)^exponent. */
   uint64_t bookkeeping_ns_at_44;
@@ -98,7 +100,14 @@ enum kvl_prefill_start { KVL_PREFILL_ON_ARRIVAL, KVL_PREFILL_ON_RESERVATION };
 enum kvl_routing { KVL_ROUTE_LEAST_LOADED, KVL_ROUTE_ROUND_ROBIN, KVL_ROUTE_RANDOM };
 enum kvl_admission_copy { KVL_COPY_SERIAL, KVL_COPY_SIDE_STREAM, KVL_COPY_BOUNDED };
 enum kvl_workload_kind { KVL_WORK_CLOSED, KVL_WORK_POISSON, KVL_WORK_GAMMA, KVL_WORK_FILE };
+enum kvl_speculation { KVL_SPECULATION_NONE, KVL_SPECULATION_DSPARK };
+/* Where the scheduler of drafts ends: at the first draft that does not pay, or at the best of all prefixes. */
+enum kvl_speculation_stop { KVL_STOP_FIRST, KVL_STOP_BEST };
+enum { KVL_DRAFTS_MAX = 7 }; /* one query more than drafts: KVL_STEP_QUERIES_MAX of backend/plane.h */
 enum kvl_selection_kind { KVL_SELECT_NONE, KVL_SELECT_PRESET, KVL_SELECT_TRACE };
+
+enum kvl_layer_sharing { KVL_SHARING_ON, KVL_SHARING_OFF };
+enum kvl_prefetch_kind { KVL_PREFETCH_NONE, KVL_PREFETCH_POOL, KVL_PREFETCH_PLAN };
 
 struct kvl_scenario {
   char name[KVL_NAME_MAX];
@@ -130,7 +139,23 @@ struct kvl_scenario {
     enum kvl_give_order give_order;
     enum kvl_admission_copy admission_copy;
     uint64_t admission_chunk_bytes;   /* bounded: most population bytes a gap */
+    enum kvl_layer_sharing layer_sharing; /* off: every layer resolves for itself, with the rows of the selection it reads */
+    enum kvl_prefetch_kind prefetch;
   } policy;
+
+  struct {
+    enum kvl_speculation method;
+    char name[KVL_NAME_MAX], source[256];
+    uint32_t drafts;                  /* that a request drafts a step */
+    char shape[16];                   /* of acceptance by position: maths, code, chat */
+    struct kvl_curve accepted_lengths; /* instead of a shape: mean tokens a step, thousandths, by drafts 1, 2, ...; no points: the shape */
+    uint32_t accepted_mean_milli;     /* mean tokens a step when all drafts are verified, thousandths; 0: as the shape or the lengths say */
+    uint32_t confidence_spread_permille;
+    enum kvl_speculation_stop stop;
+    struct kvl_curve cost_ns_by_tokens, draft_cost_ns_by_requests; /* the scheduler's table; no points: the profile's own times */
+    uint64_t weights_bytes, graph_bytes, scratch_bytes; /* HBM of a decode GPU, taken from the KV pool */
+    uint64_t state_bytes, state_bytes_per_token_q8;     /* HBM of a session */
+  } speculation;
 
   struct {
     enum kvl_workload_kind kind;
@@ -177,10 +202,15 @@ struct kvl_session_bytes {
   uint64_t window;
   uint64_t maps;          /* page map, position-to-slot maps, stamps */
   uint64_t hot, bank, tail, scratch; /* scratch: commit and overflow (k rows a cache) */
-  uint64_t fixed;         /* what fixed and adaptive mode reserve: index + whole + window + maps + hot + bank + tail + scratch */
-  uint64_t resident;      /* what resident mode reserves: rows + index + whole + window */
+  uint64_t draft;         /* speculation: the draft model's state, in every mode */
+  uint64_t fixed;         /* what fixed and adaptive mode reserve: index + whole + window + maps + hot + bank + tail + scratch + draft */
+  uint64_t resident;      /* what resident mode reserves: rows + index + whole + window + draft */
   uint64_t host;          /* pinned host bytes of fixed and adaptive mode */
 };
+uint32_t kvl_queries_max(const struct kvl_scenario *scenario); /* of one request in one step: 1, with speculation one more than drafts */
+/* HBM of a decode GPU that is left for sessions: the KV pool without what speculation takes of it once a GPU (weights, graphs, scratch). */
+uint64_t kvl_pool_bytes(const struct kvl_scenario *scenario);
+uint64_t kvl_speculation_bytes(const struct kvl_scenario *scenario); /* what it takes; 0 without speculation */
 void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes);
 const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
 /* Was the cost profile made for this model, for this part? If not, every time is an extrapolation. Variants of a model share its profile. */

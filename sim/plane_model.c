@@ -8,6 +8,7 @@
 #include "backend/refdev.h"
 #include "sim/costs.h"
 #include "sim/link.h"
+#include "sim/plane_setup.h"
 #include "sim/workers.h"
 
 enum { COPIES_IN_FLIGHT_MAX = 8192 };
@@ -15,6 +16,12 @@ enum { COPIES_IN_FLIGHT_MAX = 8192 };
 struct gpu_slot {
   struct kvl_selection_stream *stream;
   uint64_t host_bytes; /* what its rows take in the host pool: the range that gathers walk over */
+  /* Host plane: copies of the item under way that have begun and not landed, by cache. One thread at a time works on a slot. */
+  struct copies {
+    struct kvl_fetch *fetch;
+    uint32_t count, capacity;
+  } *copies;
+  bool lost;           /* no memory to keep them */
 };
 
 struct gpu {
@@ -25,6 +32,8 @@ struct gpu {
   uint64_t range_bytes;    /* of all open requests */
   bool step_in_flight;
   bool check_step;         /* the rows of the step being submitted are read back */
+  bool plan;               /* rows are fetched part by part */
+  uint16_t last_reader[KVL_REFDEV_POINTS];
   uint64_t step_number;
   struct kvl_step_result result;
   struct kvl_plane_point *point; /* totals */
@@ -36,12 +45,13 @@ struct model_plane {
   struct kvl_plane_model_config config;
   uint64_t page_bytes;
   uint64_t now_ns;
-  uint32_t points;             /* 0 when rows are not resolved */
+  struct kvl_plane_setup setup;
+  uint32_t points;             /* of the scenario; 0 when rows are not resolved */
   uint64_t *bookkeeping_ns;    /* by batch */
   bool outside_compute, outside_link;
   struct gpu *gpu;
   struct kvl_workers *workers;
-  struct kvl_resolve_counts *counts; /* thread x point, of the step being submitted */
+  struct kvl_refdev_counts *counts; /* by thread, of the step being submitted; the last element sums them up */
   const struct kvl_plane_step *submitting;
 };
 
@@ -70,12 +80,14 @@ static int model_request_open(struct kvl_plane *plane, const struct kvl_plane_re
   int rc = kvl_refdev_open(g->dev, r->slot, r->input_tokens, err);
   if (rc == 0 && g->bytes != NULL) {
     rc = kvl_bytes_open(g->bytes, r->slot, r->session, r->input_tokens, err);
+    slot->copies = slot->copies != NULL ? slot->copies : calloc(m->setup.device.caches, sizeof *slot->copies);
+    rc = rc == 0 && slot->copies == NULL ? kvl_err_set(err, -ENOMEM, "no memory for batch slot %u", r->slot) : rc;
   }
   if (rc != 0) {
     return rc;
   }
   if (slot->stream == NULL) {
-    slot->stream = kvl_stream_create(m->config.selections, m->config.tokens_max, 1);
+    slot->stream = kvl_stream_create(m->config.selections, m->config.tokens_max, m->config.queries_max == 0 ? 1 : m->config.queries_max);
     if (slot->stream == NULL) {
       return kvl_err_set(err, -ENOMEM, "no memory for the selections of batch slot %u", r->slot);
     }
@@ -98,38 +110,306 @@ static void model_request_close(struct kvl_plane *plane, uint32_t gpu, kvl_reque
   }
 }
 
-static uint32_t rows_of(void *context, kvl_request slot, uint32_t point, const int32_t **rows)
+static uint32_t rows_of(void *context, kvl_request slot, uint32_t selection, uint32_t query, const int32_t **rows)
 {
   struct gpu *g = context;
-  return kvl_stream_rows(g->slot[slot].stream, point, 0, rows);
+  return kvl_stream_rows(g->slot[slot].stream, selection, query, rows);
 }
 
-static void read_back(void *context, kvl_request slot, uint32_t point, const int32_t *rows, const kvl_addr *addresses, uint32_t lanes,
-                      const struct kvl_fetch *fetches, uint32_t fetch_count)
+static void bytes_written(void *context, const struct kvl_step_item *item, uint32_t cache, kvl_row first, uint32_t count)
 {
   struct gpu *g = context;
-  kvl_bytes_fetch(g->bytes, slot, point, fetches, fetch_count);
-  if (g->check_step) {
-    kvl_bytes_check(g->bytes, slot, point, rows, addresses, lanes);
+  kvl_bytes_written(g->bytes, item->slot, cache, first, count);
+}
+
+/* Copies under way: what they will overwrite is unreadable until they land. */
+static void begin_copies(struct gpu *g, kvl_request id, uint32_t cache, const struct kvl_fetch *copies, uint32_t count, uint32_t part, uint32_t parts)
+{
+  struct copies *c = &g->slot[id].copies[cache];
+  if (count > c->capacity) {
+    struct kvl_fetch *grown = realloc(c->fetch, count * sizeof *grown);
+    if (grown == NULL) {
+      g->slot[id].lost = true;
+      return;
+    }
+    c->fetch = grown;
+    c->capacity = count;
+  }
+  c->count = count;
+  if (count != 0) {
+    memcpy(c->fetch, copies, count * sizeof *copies);
+    kvl_bytes_poison(g->bytes, cache, copies, count, part, parts);
   }
 }
+
+static uint32_t parts_of(const struct gpu *g, uint32_t cache)
+{
+  uint32_t parts = kvl_refdev_config_of(g->dev)->cache[cache].parts;
+  return parts == 0 ? 1 : parts;
+}
+
+static void bytes_fetch(void *context, kvl_request slot, uint32_t cache, const struct kvl_fetch *fetches, uint32_t count)
+{
+  struct gpu *g = context;
+  uint32_t parts = g->plan ? parts_of(g, cache) : 1;
+  kvl_bytes_fetch(g->bytes, slot, cache, fetches, count, 0, parts);
+  if (parts > 1) {
+    begin_copies(g, slot, cache, fetches, count, 1, parts);
+  }
+}
+
+static void bytes_announced(void *context, kvl_request slot, uint32_t cache, const struct kvl_fetch *copies, uint32_t count)
+{
+  begin_copies(context, slot, cache, copies, count, 0, 1);
+}
+
+static void bytes_landed(void *context, kvl_request slot, const struct kvl_stage *stage)
+{
+  struct gpu *g = context;
+  const struct copies *c = &g->slot[slot].copies[stage->cache];
+  kvl_bytes_fetch(g->bytes, slot, stage->cache, c->fetch, c->count, stage->part, stage->part == 0 ? 1 : parts_of(g, stage->cache));
+}
+
+/* What attention reads, by the last layer that the addresses serve, when everything that may overwrite has done so. Rows with parts are read part by
+ * part. */
+static void bytes_read(void *context, const struct kvl_step_item *item, const struct kvl_stage *stage, const int32_t *rows, const kvl_addr *addresses,
+                       uint32_t lanes)
+{
+  struct gpu *g = context;
+  uint32_t parts = parts_of(g, stage->cache);
+  if (g->check_step && (parts > 1 || g->last_reader[stage->point] == stage->layer)) {
+    kvl_bytes_check(g->bytes, item->slot, stage->cache, rows, addresses, lanes, stage->part, parts);
+  }
+}
+
+static void bytes_committed(void *context, const struct kvl_step_item *item)
+{
+  struct gpu *g = context;
+  kvl_bytes_commit(g->bytes, item);
+}
+
+static const struct kvl_refdev_hooks model_hooks = {.rows = rows_of};
+static const struct kvl_refdev_hooks host_hooks = {.rows = rows_of, .written = bytes_written, .fetch = bytes_fetch, .announced = bytes_announced,
+                                                   .landed = bytes_landed, .read = bytes_read, .committed = bytes_committed};
 
 static void resolve_item(void *context, uint32_t thread, uint32_t index)
 {
   struct model_plane *m = context;
   const struct kvl_step_item *item = &m->submitting->items[index];
   struct gpu *g = &m->gpu[m->submitting->gpu];
-  kvl_stream_step(g->slot[item->slot].stream, item->tokens, 1);
-  kvl_refdev_item(g->dev, thread, item, rows_of, g->bytes != NULL ? read_back : NULL, g, &m->counts[thread * m->points]);
+  kvl_stream_step(g->slot[item->slot].stream, item->tokens, item->queries);
   if (g->bytes != NULL) {
-    kvl_bytes_commit(g->bytes, item->slot, item->tokens);
+    kvl_bytes_step(g->bytes, item);
+  }
+  kvl_refdev_item(g->dev, thread, item, g->bytes != NULL ? &host_hooks : &model_hooks, g, &m->counts[thread]);
+}
+
+/* Sums do not depend on who resolved what. */
+static const struct kvl_refdev_counts *resolve_items(struct model_plane *m, const struct kvl_plane_step *step)
+{
+  uint32_t threads = kvl_workers_count(m->workers), points = m->setup.model.points;
+  struct kvl_refdev_counts *total = &m->counts[threads];
+  memset(m->counts, 0, (threads + 1) * sizeof *m->counts);
+  m->submitting = step;
+  kvl_workers_run(m->workers, resolve_item, m, step->count);
+  for (uint32_t w = 0; w < threads; w++) {
+    const struct kvl_refdev_counts *c = &m->counts[w];
+    for (uint32_t p = 0; p < points; p++) {
+      for (int tier = 0; tier < KVL_TIERS; tier++) {
+        total->point[p].lanes[tier] += c->point[p].lanes[tier];
+      }
+      total->point[p].fetched += c->point[p].fetched;
+      total->point[p].overflow += c->point[p].overflow;
+      total->point[p].violations += c->point[p].violations;
+    }
+    total->shared_lanes += c->shared_lanes;
+    total->announced_runs += c->announced_runs;
+    total->prefetch.candidates += c->prefetch.candidates;
+    total->prefetch.resident += c->prefetch.resident;
+    total->prefetch.copied += c->prefetch.copied;
+    total->prefetch.dropped += c->prefetch.dropped;
+    total->prefetch.used += c->prefetch.used;
+    total->prefetch.unused += c->prefetch.unused;
+    total->prefetch.unused_link_ns += c->prefetch.unused_link_ns;
+    total->prefetch.later_lanes += c->prefetch.later_lanes;
+    total->prefetch.later_demand += c->prefetch.later_demand;
+  }
+  return total;
+}
+
+/* A step on its way through the stages. */
+struct time_line {
+  struct model_plane *m;
+  struct gpu *g;
+  const struct kvl_plane_step *step;
+  const struct kvl_refdev_counts *counts;
+  struct kvl_step_result *r;
+  uint64_t now_ns;
+  uint64_t compute_ns, computed_ns;
+  uint64_t pool_look_up_ns; /* of the announcing kernel, on the copies' stream */
+  uint64_t pool_copied;
+  struct {                  /* plan: how the parts of a point's fetch list came in */
+    uint64_t slack_ns;
+    bool late;
+  } replay[KVL_REFDEV_POINTS];
+};
+
+/* Layers below this one have run. */
+static void run_layers(struct time_line *l, uint32_t layer)
+{
+  uint64_t before = l->compute_ns * layer / l->m->config.scenario->model.layers;
+  l->now_ns += before - l->computed_ns;
+  l->computed_ns = before;
+}
+
+/* Gathers of `transfers` pieces beside the step. */
+static void copy_beside(struct time_line *l, uint64_t tag, uint64_t transfers, uint64_t bytes)
+{
+  uint64_t service = kvl_link_gather_ns(&l->m->config.scenario->hardware.link, transfers, bytes, l->g->range_bytes, &l->m->outside_link);
+  (void)kvl_link_copy(&l->g->to_gpu, KVL_LINK_BESIDE, l->now_ns, service, bytes, tag); /* the ring has a place for each stage of a step */
+  l->r->prefetch.link_ns += service;
+  l->r->link_bytes += bytes;
+}
+
+static void time_resolve(struct time_line *l, const struct kvl_stage *stage)
+{
+  struct model_plane *m = l->m;
+  struct gpu *g = l->g;
+  struct kvl_step_result *r = l->r;
+  const struct kvl_scenario *s = m->config.scenario;
+  const struct kvl_resolve_counts *c = &l->counts->point[stage->point];
+  struct kvl_plane_point *totals = &g->point[m->setup.model.point[stage->point].selection];
+  uint64_t lanes = 0, wait;
+  run_layers(l, stage->layer);
+  for (int tier = 0; tier < KVL_TIERS; tier++) {
+    lanes += c->lanes[tier];
+    r->lanes[tier] += c->lanes[tier];
+    totals->lanes[tier] += c->lanes[tier];
+  }
+  uint64_t look_up = kvl_costs_resolve_ns(&s->costs, lanes);
+  r->stall_ns[KVL_STALL_RESOLVE] += look_up;
+  l->now_ns += look_up;
+  if (c->fetched != 0) {
+    uint64_t row_bytes = m->setup.device.cache[stage->cache].row_bytes;
+    uint64_t bytes = c->fetched * (m->setup.model.plan ? row_bytes / parts_of(g, stage->cache) : row_bytes);
+    uint64_t service = kvl_link_gather_ns(&s->hardware.link, c->fetched, bytes, g->range_bytes, &m->outside_link);
+    l->now_ns = kvl_link_demand(&g->to_gpu, l->now_ns, service, bytes, &wait);
+    r->stall_ns[KVL_STALL_FETCH] += service;
+    r->stall_ns[KVL_STALL_LINK_WAIT] += wait;
+    r->link_bytes += bytes;
+  }
+  r->fetched += c->fetched;
+  r->overflow += c->overflow;
+  r->violations += c->violations;
+  totals->fetched += c->fetched;
+  totals->overflow += c->overflow;
+}
+
+enum { POOL_TAG = 0 }; /* of a part: part << 16 | point, never 0 */
+
+static void time_announce(struct time_line *l, const struct kvl_stage *stage)
+{
+  const struct kvl_prefetch *counted = &l->counts->prefetch;
+  run_layers(l, stage->layer);
+  l->pool_copied = counted->copied;
+  l->pool_look_up_ns = kvl_costs_resolve_ns(&l->m->config.scenario->costs, counted->candidates);
+  if (counted->copied != 0) {
+    uint64_t before = l->r->prefetch.link_ns;
+    copy_beside(l, POOL_TAG, l->counts->announced_runs, counted->copied * l->m->setup.device.cache[stage->cache].row_bytes);
+    l->r->prefetch.groups++;
+    uint64_t row_ns = (l->r->prefetch.link_ns - before) / counted->copied;
+    kvl_refdev_price_copies(l->g->dev, l->step->items, l->step->count, row_ns < UINT32_MAX ? (uint32_t)row_ns : UINT32_MAX - 1);
   }
 }
 
-/* Look-ups first (their outcome does not depend on time), then the time line: serialized work, then layer by layer. */
+static void time_replay(struct time_line *l, const struct kvl_stage *stage)
+{
+  const struct kvl_refdev_config *c = &l->m->setup.device;
+  uint64_t fetched = l->counts->point[stage->point].fetched;
+  uint32_t parts = parts_of(l->g, stage->cache);
+  if (fetched == 0) {
+    return;
+  }
+  for (uint32_t part = 1; part < parts; part++) {
+    copy_beside(l, (uint64_t)part << 16 | stage->point, fetched, fetched * (c->cache[stage->cache].row_bytes / parts));
+  }
+  l->r->prefetch.groups++;
+  l->r->prefetch.candidates += fetched * (parts - 1);
+  l->r->prefetch.copied += fetched * (parts - 1);
+  l->r->prefetch.used += fetched * (parts - 1);
+  l->replay[stage->point].slack_ns = UINT64_MAX;
+}
+
+/* Until `done_ns` if that is to come. Returns how long the copies had been there. */
+static uint64_t wait_for(struct time_line *l, uint64_t done_ns, bool *late)
+{
+  if (done_ns <= l->now_ns) {
+    return l->now_ns - done_ns;
+  }
+  *late = true;
+  l->r->prefetch.wait_ns += done_ns - l->now_ns;
+  l->r->stall_ns[KVL_STALL_PREFETCH_WAIT] += done_ns - l->now_ns;
+  l->now_ns = done_ns;
+  return 0;
+}
+
+static void time_wait(struct time_line *l, const struct kvl_stage *stage)
+{
+  struct kvl_prefetch *sums = &l->r->prefetch;
+  run_layers(l, stage->layer);
+  if (stage->part == 0) {
+    if (l->pool_copied != 0) {
+      bool late = false;
+      uint64_t margin = wait_for(l, kvl_link_beside_done(&l->g->to_gpu, POOL_TAG) + l->pool_look_up_ns, &late);
+      sums->landed += !late;
+      sums->margin_ns += margin;
+    }
+    return;
+  }
+  if (l->counts->point[stage->point].fetched != 0) {
+    bool *late = &l->replay[stage->point].late;
+    uint64_t *slack = &l->replay[stage->point].slack_ns;
+    uint64_t margin = wait_for(l, kvl_link_beside_done(&l->g->to_gpu, (uint64_t)stage->part << 16 | stage->point), late);
+    *slack = margin < *slack ? margin : *slack;
+    if (stage->part + 1u == parts_of(l->g, stage->cache)) {
+      sums->landed += !*late;
+      sums->margin_ns += *late ? 0 : *slack;
+    }
+  }
+}
+
+static void run_stages(struct time_line *l)
+{
+  const struct kvl_plane_setup *setup = &l->m->setup;
+  kvl_link_beside_clear(&l->g->to_gpu);
+  for (uint32_t i = 0; l->m->points != 0 && i < setup->stage_count; i++) {
+    const struct kvl_stage *stage = &setup->stages[i];
+    switch (stage->kind) {
+    case KVL_STAGE_RESOLVE:
+      time_resolve(l, stage);
+      break;
+    case KVL_STAGE_ANNOUNCE:
+      time_announce(l, stage);
+      break;
+    case KVL_STAGE_REPLAY:
+      time_replay(l, stage);
+      break;
+    case KVL_STAGE_WAIT:
+      time_wait(l, stage);
+      break;
+    case KVL_STAGE_WRITE:     /* part of the compute time */
+    case KVL_STAGE_READ:
+    case KVL_STAGE_COMPUTE:
+    case KVL_STAGE_END_GROUP: /* a few words in the next look-up's kernel */
+      break;
+    }
+  }
+  run_layers(l, l->m->config.scenario->model.layers);
+}
+
+/* Look-ups first (their outcome does not depend on time), then the time line: serialized work, then stage by stage. */
 static int model_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err)
 {
-  (void)err;
   struct model_plane *m = of(plane);
   struct gpu *g = &m->gpu[step->gpu];
   const struct kvl_scenario *s = m->config.scenario;
@@ -154,66 +434,33 @@ static int model_step(struct kvl_plane *plane, const struct kvl_plane_step *step
   }
   r->step_begin_ns = t;
 
-  struct kvl_resolve_counts total[KVL_POINTS_MAX];
-  memset(total, 0, sizeof total);
-  if (m->points != 0 && step->count != 0) {
-    uint32_t threads = kvl_workers_count(m->workers);
-    memset(m->counts, 0, (size_t)threads * m->points * sizeof *m->counts);
-    m->submitting = step;
-    g->check_step = kvl_check_step(m->config.check, step->number);
-    kvl_workers_run(m->workers, resolve_item, m, step->count);
-    for (uint32_t p = 0; p < m->points; p++) {
-      for (uint32_t w = 0; w < threads; w++) { /* sums do not depend on who resolved what */
-        const struct kvl_resolve_counts *c = &m->counts[w * m->points + p];
-        for (int tier = 0; tier < KVL_TIERS; tier++) {
-          total[p].lanes[tier] += c->lanes[tier];
-        }
-        total[p].fetched += c->fetched;
-        total[p].overflow += c->overflow;
-        total[p].violations += c->violations;
-      }
-    }
-  }
-
   if (step->count != 0) {
+    struct time_line line = {.m = m, .g = g, .step = step, .r = r};
+    if (m->points != 0) {
+      g->check_step = kvl_check_step(m->config.check, step->number);
+      line.counts = resolve_items(m, step);
+      r->prefetch = line.counts->prefetch;
+      r->shared_lanes = line.counts->shared_lanes;
+      kvl_refdev_given_up(g->dev, &r->prefetch);
+    }
     uint64_t history = 0;
+    uint32_t queries = 0;
     for (uint32_t i = 0; i < step->count; i++) {
       history += step->items[i].tokens;
+      queries += step->items[i].queries;
     }
-    uint64_t compute = kvl_costs_compute_ns(s, step->count, history, &m->outside_compute);
-    r->stall_ns[KVL_STALL_COMPUTE] = compute;
+    line.compute_ns = kvl_costs_compute_ns(s, queries, history, &m->outside_compute);
+    r->draft_ns = kvl_costs_draft_ns(s, step->count, &m->outside_compute);
+    r->stall_ns[KVL_STALL_COMPUTE] = line.compute_ns + r->draft_ns;
     r->stall_ns[KVL_STALL_BOOKKEEPING] = m->bookkeeping_ns[step->count];
-    t += r->stall_ns[KVL_STALL_BOOKKEEPING];
-    uint64_t computed = 0;
-    for (uint32_t p = 0; p < m->points; p++) {
-      const struct kvl_selection_point *point = &s->model.selection.point[p];
-      uint64_t before = compute * point->layer / s->model.layers; /* layers below this one have run */
-      t += before - computed;
-      computed = before;
-      uint64_t lanes = 0;
-      for (int tier = 0; tier < KVL_TIERS; tier++) {
-        lanes += total[p].lanes[tier];
-        r->lanes[tier] += total[p].lanes[tier];
-        g->point[p].lanes[tier] += total[p].lanes[tier];
+    line.now_ns = t + r->draft_ns + r->stall_ns[KVL_STALL_BOOKKEEPING]; /* drafts come first: their confidences say what is verified */
+    run_stages(&line);
+    t = line.now_ns;
+    for (uint32_t i = 0; g->bytes != NULL && i < step->count; i++) {
+      if (g->slot[step->items[i].slot].lost) {
+        return kvl_err_set(err, -ENOMEM, "no memory for the copies of batch slot %u", step->items[i].slot);
       }
-      uint64_t look_up = kvl_costs_resolve_ns(&s->costs, lanes);
-      r->stall_ns[KVL_STALL_RESOLVE] += look_up;
-      t += look_up;
-      if (total[p].fetched != 0) {
-        uint64_t bytes = total[p].fetched * s->model.cache[point->cache].row_bytes;
-        uint64_t service = kvl_link_gather_ns(&s->hardware.link, total[p].fetched, bytes, g->range_bytes, &m->outside_link);
-        t = kvl_link_demand(&g->to_gpu, t, service, bytes, &wait);
-        r->stall_ns[KVL_STALL_FETCH] += service;
-        r->stall_ns[KVL_STALL_LINK_WAIT] += wait;
-        r->link_bytes += bytes;
-      }
-      r->fetched += total[p].fetched;
-      r->overflow += total[p].overflow;
-      r->violations += total[p].violations;
-      g->point[p].fetched += total[p].fetched;
-      g->point[p].overflow += total[p].overflow;
     }
-    t += compute - computed;
   }
   r->end_ns = t;
   g->step_in_flight = true;
@@ -227,7 +474,7 @@ static int model_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy
   struct gpu *g = &m->gpu[copy->gpu];
   struct kvl_link_queue *queue = copy->kind == KVL_COPY_PAGES ? &g->to_gpu : &g->to_host;
   uint64_t service = kvl_link_copy_ns(&m->config.scenario->hardware.link, copy->bytes);
-  if (kvl_link_copy(queue, m->now_ns, service, copy->bytes, copy->tag) != 0) {
+  if (kvl_link_copy(queue, KVL_LINK_BULK, m->now_ns, service, copy->bytes, copy->tag) != 0) {
     return kvl_err_set(err, -EAGAIN, "more than %d copies in flight on one link", COPIES_IN_FLIGHT_MAX);
   }
   if (g->bytes != NULL && copy->kind == KVL_COPY_PAGES) {
@@ -336,6 +583,10 @@ static void model_close(struct kvl_plane *plane)
     kvl_refdev_destroy(g->dev);
     for (uint32_t k = 0; g->slot != NULL && k < m->config.slots; k++) {
       kvl_stream_destroy(g->slot[k].stream);
+      for (uint32_t c = 0; g->slot[k].copies != NULL && c < m->setup.device.caches; c++) {
+        free(g->slot[k].copies[c].fetch);
+      }
+      free(g->slot[k].copies);
     }
     free(g->slot);
     free(g->point);
@@ -377,27 +628,15 @@ static int open_gpu(struct model_plane *m, struct gpu *g, struct kvl_err *err)
   if (m->points == 0) {
     return 0;
   }
-  struct kvl_refdev_config c = {
-    .slots = m->config.slots,
-    .frames = m->config.frames,
-    .page_bytes = m->page_bytes,
-    .page_tokens = s->policy.page_tokens,
-    .caches = s->model.caches,
-    .points = m->points,
-    .hot_rows = s->policy.hot_rows,
-    .bank_rows = s->policy.bank_rows,
-    .tail_tokens = s->policy.tail_tokens,
-    .evict = s->policy.eviction,
-    .threads = kvl_workers_count(m->workers),
-    .seed = s->seed,
-  };
-  for (uint32_t i = 0; i < c.caches; i++) {
-    c.cache[i].tokens_per_row = s->model.cache[i].tokens_per_row;
-    c.cache[i].row_bytes = s->model.cache[i].row_bytes;
-  }
+  struct kvl_refdev_config c = m->setup.device;
+  c.slots = m->config.slots;
+  c.frames = m->config.frames;
+  c.queries_max = m->config.queries_max;
+  c.threads = kvl_workers_count(m->workers);
+  g->plan = m->setup.model.plan;
   for (uint32_t p = 0; p < c.points; p++) {
-    c.point[p].cache = s->model.selection.point[p].cache;
-    c.point[p].k = s->model.selection.point[p].k;
+    uint32_t end = (uint32_t)m->setup.model.point[p].layer + m->setup.model.point[p].readers;
+    g->last_reader[p] = (uint16_t)((end < s->model.layers ? end : s->model.layers) - 1);
   }
   struct kvl_err reason;
   int rc = kvl_refdev_create(&g->dev, &c, &reason);
@@ -426,13 +665,14 @@ int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_mode
   m->workers = kvl_workers_create(m->points == 0 ? 1 : config->threads);
   m->gpu = calloc(s->node.decode_gpus, sizeof *m->gpu);
   m->bookkeeping_ns = calloc(KVL_COSTS_BATCH_MAX + 1, sizeof *m->bookkeeping_ns);
-  m->counts = calloc((size_t)config->threads * (m->points + 1), sizeof *m->counts);
+  m->counts = calloc((size_t)config->threads + 1, sizeof *m->counts);
   int rc = m->workers == NULL || m->gpu == NULL || m->bookkeeping_ns == NULL || m->counts == NULL
              ? kvl_err_set(err, -ENOMEM, "no memory for the plane")
              : 0;
   if (rc == 0) {
     kvl_costs_bookkeeping_table(s, m->bookkeeping_ns);
   }
+  rc = rc != 0 ? rc : kvl_plane_setup_init(&m->setup, s, m->points != 0, err);
   for (uint32_t i = 0; rc == 0 && i < s->node.decode_gpus; i++) {
     rc = open_gpu(m, &m->gpu[i], err);
   }

@@ -13,6 +13,7 @@ struct kvl_plane_model_config {
   uint32_t slots;        /* batch slots of a decode GPU */
   uint32_t frames;       /* of a decode GPU */
   uint32_t tokens_max;   /* longest request, output included */
+  uint32_t queries_max;  /* of a step's item; 0 counts as 1 */
   uint32_t threads;      /* that resolve; 1: all in the caller */
   bool bytes;            /* the host plane */
   enum kvl_check check;  /* host plane: steps whose rows are read back */

@@ -16,10 +16,15 @@ static const char *const evictions[] = {"lru", "fifo", "random", NULL};
 static const char *const revoke_orders[] = {"oldest", "least_selected", NULL};
 static const char *const give_orders[] = {"newest_missing", "closest_complete", "most_selected", NULL};
 static const char *const admission_copies[] = {"serial", "side_stream", "bounded", NULL};
+static const char *const sharings[] = {"on", "off", NULL};
+static const char *const prefetches[] = {"none", "pool", "plan", NULL};
 static const char *const prefill_starts[] = {"arrival", "reservation", NULL};
 static const char *const routings[] = {"least_loaded", "round_robin", "random", NULL};
 static const char *const workload_kinds[] = {"closed", "poisson", "gamma", "file", NULL};
 static const char *const formats[] = {"auto", "mooncake", "agent", NULL};
+static const char *const speculations[] = {"none", "dspark", NULL};
+static const char *const stops[] = {"first", "best", NULL};
+static const char *const acceptance_shapes[] = {"maths", "code", "chat", NULL};
 static const char *const selection_sources[] = {"none", "preset", "trace", NULL};
 static const char *const presets[] = {"hot-a", "hot-b", "cold-a", "cold-b", NULL};
 
@@ -57,6 +62,8 @@ const struct kvl_key kvl_keys[] = {
    "hardware's roofline"},
   {"costs.step_ms_by_tokens", KVL_KEY_CURVE, "tokens, ms", M, AT(costs.step_ns_by_tokens), 0, 0, "[]", NULL,
    "table: duration of a step over the tokens it verifies"},
+  {"costs.draft_ms_by_requests", KVL_KEY_CURVE, "requests, ms", M, AT(costs.draft_ns_by_requests), 0, 0, "[]", NULL,
+   "speculation: time of drafting over the requests of the batch, spent in every step; no points: none"},
   {"costs.law_fixed_ms", KVL_KEY_AMOUNT, "ms", M, AT(costs.law_fixed_ns), 0, HOUR_NS, "0", NULL, "law: constant of a step"},
   {"costs.law_token_ms", KVL_KEY_AMOUNT, "ms", M, AT(costs.law_token_ns), 0, HOUR_NS, "0", NULL, "law: per token of the batch"},
   {"costs.bookkeeping_ms_at_44", KVL_KEY_AMOUNT, "ms", M, AT(costs.bookkeeping_ns_at_44), 0, HOUR_NS, "0", NULL,
@@ -115,7 +122,7 @@ const struct kvl_key kvl_keys[] = {
 
   {"policy.hot_rows", KVL_KEY_COUNT, "rows", 1, AT(policy.hot_rows), 0, 1u << 24, "2048", NULL, "hot cache of one cache of one session"},
   {"policy.bank_rows", KVL_KEY_COUNT, "rows", 1, AT(policy.bank_rows), 0, 1u << 24, "0", NULL,
-   "candidate bank of a session, for the cache whose pool is announced; 0: no prefetch"},
+   "candidate bank of a session, for the cache whose pool is announced; in HBM whether policy.prefetch uses it or not"},
   {"policy.page_tokens", KVL_KEY_COUNT, "tokens", 1, AT(policy.page_tokens), 1, 1u << 20, "64", NULL,
    "tokens of a page, the unit of lending: a power of two, at least every cache's tokens_per_row"},
   {"policy.tail_tokens", KVL_KEY_COUNT, "tokens", 1, AT(policy.tail_tokens), 1, 1u << 20, "256", NULL,
@@ -133,6 +140,40 @@ const struct kvl_key kvl_keys[] = {
    "how the population copy of an admission runs: before the next step, beside the steps, or in chunks between them"},
   {"policy.admission_chunk_bytes", KVL_KEY_COUNT, "bytes", 1, AT(policy.admission_chunk_bytes), 1, BYTES_MAX, "33554432", NULL,
    "bounded: most population bytes between two steps"},
+  {"policy.layer_sharing", KVL_KEY_CHOICE, "", 1, AT(policy.layer_sharing), 0, 0, "on", sharings,
+   "layers that read the same rows resolve once; off: each layer for itself, for comparison"},
+  {"policy.prefetch", KVL_KEY_CHOICE, "", 1, AT(policy.prefetch), 0, 0, "none", prefetches,
+   "pool: copy the announced candidate pool into the bank beside compute; plan: a fetch list goes again for the layers that share it, beside compute"},
+
+  {"speculation.method", KVL_KEY_CHOICE, "", 1, AT(speculation.method), 0, 0, "none", speculations,
+   "speculative decoding: none, or drafts scheduled by their confidence (DSpark)"},
+  {"speculation.name", KVL_KEY_TEXT, "", 1, AT(speculation.name), 0, 0, "", NULL, "name of the speculation; runs are labelled with it"},
+  {"speculation.source", KVL_KEY_TEXT, "", 1, AT(speculation.source), 0, 0, "", NULL, "where its numbers come from"},
+  {"speculation.drafts", KVL_KEY_COUNT, "tokens", 1, AT(speculation.drafts), 1, KVL_DRAFTS_MAX, "5", NULL, "tokens that a request drafts a step"},
+  {"speculation.shape", KVL_KEY_WORD, "", 1, AT(speculation.shape), 0, 0, "code", acceptance_shapes,
+   "how acceptance falls with the position of a draft"},
+  {"speculation.accepted_lengths", KVL_KEY_CURVE, "drafts, tokens", K, AT(speculation.accepted_lengths), 0, 0, "[]", NULL,
+   "measured instead of a shape: mean tokens a step with 1, 2, ... drafts, the model's own token included"},
+  {"speculation.accepted_mean", KVL_KEY_AMOUNT, "tokens", K, AT(speculation.accepted_mean_milli), 0, (KVL_DRAFTS_MAX + 1) * K, "0", NULL,
+   "mean tokens a step when every draft is verified, the model's own token included: the shape is scaled to it; 0: as the shape or the lengths are"},
+  {"speculation.confidence_spread", KVL_KEY_AMOUNT, "", K, AT(speculation.confidence_spread_permille), 0, K, "0.5", NULL,
+   "how much confidences differ from token to token; 0: all drafts of a position alike, 1: as far as 0 or certainty"},
+  {"speculation.stop", KVL_KEY_CHOICE, "", 1, AT(speculation.stop), 0, 0, "first", stops,
+   "how many drafts are verified: up to the first that does not raise the expected tokens a second, or whatever number raises them most"},
+  {"speculation.cost_table", KVL_KEY_CURVE, "tokens, ms", M, AT(speculation.cost_ns_by_tokens), 1, 0, "[]", NULL,
+   "what the scheduler believes: duration of a step without drafting, over verified tokens; no points: the cost profile's own times, never stale"},
+  {"speculation.draft_cost_table", KVL_KEY_CURVE, "requests, ms", M, AT(speculation.draft_cost_ns_by_requests), 0, 0, "[]", NULL,
+   "what the scheduler believes: time of drafting over requests; no points: the cost profile's own"},
+  {"speculation.weights_bytes", KVL_KEY_COUNT, "bytes", 1, AT(speculation.weights_bytes), 0, BYTES_MAX, "0", NULL,
+   "weights of the draft model on a decode GPU: taken from the KV pool"},
+  {"speculation.graph_bytes", KVL_KEY_COUNT, "bytes", 1, AT(speculation.graph_bytes), 0, BYTES_MAX, "0", NULL,
+   "captured graphs of drafting and verification on a decode GPU: taken from the KV pool"},
+  {"speculation.scratch_bytes", KVL_KEY_COUNT, "bytes", 1, AT(speculation.scratch_bytes), 0, BYTES_MAX, "0", NULL,
+   "scratch of drafting and verification on a decode GPU (activations, logits): taken from the KV pool"},
+  {"speculation.state_bytes", KVL_KEY_COUNT, "bytes", 1, AT(speculation.state_bytes), 0, BYTES_MAX, "0", NULL,
+   "state of the draft model for a session, in HBM in every mode"},
+  {"speculation.state_bytes_per_token", KVL_KEY_AMOUNT, "bytes a token", 256, AT(speculation.state_bytes_per_token_q8), 0, 256u * 65536u, "0", NULL,
+   "the same, as far as it grows with the session"},
 
   {"workload.kind", KVL_KEY_CHOICE, "", 1, AT(workload.kind), 0, 0, NULL, workload_kinds,
    "closed loop at a concurrency, open loop (poisson, gamma), or a workload file"},
@@ -187,6 +228,8 @@ const struct kvl_key kvl_cache_keys[] = {
    "one row; layers that always share a selection are one cache: the sum of their rows"},
   {"index_key_bytes", KVL_KEY_COUNT, "bytes", 1, ENTRY(kvl_cache_entry, index_key_bytes), 0, 1u << 16, NULL, NULL,
    "index keys of a row: always in HBM"},
+  {"layers", KVL_KEY_COUNT, "layers", 1, ENTRY(kvl_cache_entry, layers), 1, KVL_LAYERS_MAX, "1", NULL,
+   "layers that have a part each of its rows, one after the other, and read it in turn: the readers of each of its selections"},
   {"repeat", KVL_KEY_COUNT, "caches", 1, ENTRY(kvl_cache_entry, repeat), 1, KVL_CACHES_MAX, "1", NULL, "stands for that many caches"},
   {"every", KVL_KEY_COUNT, "layers", 1, ENTRY(kvl_cache_entry, every), 1, KVL_LAYERS_MAX, "1", NULL, "layers from one of them to the next"},
 };

@@ -37,7 +37,7 @@ extern const uint32_t kvl_key_count;
 /* Keys of one element of model.caches and of its selections; offsets into the structs below. */
 struct kvl_cache_entry {
   char name[16];
-  uint32_t written_layer, tokens_per_row, row_bytes, index_key_bytes, repeat, every;
+  uint32_t written_layer, tokens_per_row, row_bytes, index_key_bytes, layers, repeat, every;
 };
 struct kvl_selection_entry {
   uint32_t layer, k, readers;

@@ -344,6 +344,14 @@ static int add_selections(struct kvl_scenario_doc *doc, const struct kvl_json *o
       return kvl_scenario_bad(err, node, path, "layer %u selects from a cache that is first written at layer %u", (unsigned)entry.layer,
                               (unsigned)model->cache[cache].written_layer);
     }
+    if (model->cache[cache].layers > 1 && index != 0) {
+      return kvl_scenario_bad(err, node, path, "a second selection from a cache whose rows have a part for each of %u layers",
+                              (unsigned)model->cache[cache].layers);
+    }
+    if (model->cache[cache].layers > 1 && entry.readers != model->cache[cache].layers) {
+      return kvl_scenario_bad(err, node, path, "%u layers read a cache whose rows have a part for each of %u", (unsigned)entry.readers,
+                              (unsigned)model->cache[cache].layers);
+    }
     if (model->selection.points == KVL_POINTS_MAX) {
       return kvl_scenario_bad(err, node, path, "more than %d selections in the model", KVL_POINTS_MAX);
     }
@@ -373,11 +381,15 @@ static int add_cache(struct kvl_scenario_doc *doc, const struct kvl_json *object
     struct kvl_model_cache *cache = &model->cache[at];
     uint32_t layer = entry.written_layer + i * entry.every;
     *cache = (struct kvl_model_cache){.written_layer = layer, .tokens_per_row = entry.tokens_per_row, .row_bytes = entry.row_bytes,
-                                      .index_key_bytes = entry.index_key_bytes};
+                                      .index_key_bytes = entry.index_key_bytes, .layers = entry.layers};
     int length = entry.repeat == 1 ? snprintf(cache->name, sizeof cache->name, "%s", entry.name)
                                    : snprintf(cache->name, sizeof cache->name, "%.11s%u", entry.name, (unsigned)layer);
     if (length <= 0 || layer >= model->layers) {
       return kvl_scenario_bad(err, object, prefix, length <= 0 ? "needs a name" : "is written past the model's last layer");
+    }
+    if (entry.row_bytes % entry.layers != 0) {
+      return kvl_scenario_bad(err, object, prefix, "a row of %u bytes does not part evenly into %u layers", (unsigned)entry.row_bytes,
+                              (unsigned)entry.layers);
     }
     if ((entry.tokens_per_row & (entry.tokens_per_row - 1)) != 0) {
       uint32_t below = 1;
@@ -519,4 +531,44 @@ int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err)
 int kvl_scenario_read_model(struct kvl_scenario_doc *doc, struct kvl_err *err)
 {
   return read_keys(doc, "model.", err);
+}
+
+static int unknown_path(const char *path, const struct kvl_json *node, struct kvl_err *err)
+{
+  const char *names[CANDIDATES_MAX + 3] = {"model", "costs", "node.hardware"}, *leaf = strrchr(path, '.');
+  size_t n = 3;
+  leaf = leaf == NULL ? path : leaf + 1;
+  for (uint32_t i = 0; i < kvl_key_count; i++) {
+    const char *dot = strrchr(kvl_keys[i].path, '.');
+    if (strcmp(dot == NULL ? kvl_keys[i].path : dot + 1, leaf) == 0) { /* the right word in the wrong section */
+      return kvl_scenario_bad(err, node, path, "unknown key (nearest: %s)", kvl_keys[i].path);
+    }
+    if (n < sizeof names / sizeof names[0]) {
+      names[n++] = kvl_keys[i].path;
+    }
+  }
+  return kvl_scenario_bad(err, node, path, "unknown key (nearest: %s)", kvl_nearest(path, names, n));
+}
+
+int kvl_scenario_check_value(const char *path, const struct kvl_json *value, struct kvl_err *err)
+{
+  const char *known = strncmp(path, "node.hardware", 13) == 0 && (path[13] == '\0' || path[13] == '.') ? path + 5 : path;
+  if (strcmp(known, "model") == 0 || strcmp(known, "costs") == 0 || strcmp(known, "hardware") == 0) {
+    return value->kind == KVL_JSON_STRING || value->kind == KVL_JSON_OBJECT
+             ? 0
+             : kvl_scenario_bad(err, value, path, "must be the name of a descriptor (a string) or an object, is %s", kvl_json_kind_name(value->kind));
+  }
+  if (strncmp(known, "model.caches", 12) == 0 && (known[12] == '\0' || known[12] == '.')) {
+    return 0;
+  }
+  for (uint32_t i = 0; i < kvl_key_count; i++) {
+    if (strcmp(kvl_keys[i].path, known) == 0) {
+      struct kvl_scenario *scratch = calloc(1, sizeof *scratch);
+      int rc = scratch == NULL ? kvl_err_set(err, -ENOMEM, "%s: out of memory", path)
+                               : read_value(NULL, &kvl_keys[i], scratch, value, path, err); /* only model.caches needs a document */
+      free(scratch);
+      return rc;
+    }
+  }
+  return unknown_path(path, value, err);
 }

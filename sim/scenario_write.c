@@ -117,7 +117,8 @@ static void put_entry(struct text *t, const struct kvl_scenario_doc *doc, const 
 {
   char value[KVL_VALUE_TEXT_MAX];
   for (uint32_t i = 0; i < count; i++) {
-    if (keys[i].fallback == NULL) { /* repeat and every are spelled out */
+    uint32_t layers = strcmp(keys[i].path, "layers") == 0 ? *(const uint32_t *)(const void *)((const char *)base + keys[i].offset) : 1;
+    if (keys[i].fallback == NULL || layers != 1) { /* repeat and every are spelled out */
       put(t, "%s\"%s\":", i > 0 ? "," : "", keys[i].path);
       put_value(t, kvl_scenario_value_text(&keys[i], base, value), inner_origin(doc, prefix, keys[i].path));
     }
@@ -130,7 +131,8 @@ static void put_caches(struct text *t, const struct kvl_scenario_doc *doc)
   put(t, "[");
   for (uint32_t c = 0; c < model->caches; c++) {
     struct kvl_cache_entry cache = {.written_layer = model->cache[c].written_layer, .tokens_per_row = model->cache[c].tokens_per_row,
-                                    .row_bytes = model->cache[c].row_bytes, .index_key_bytes = model->cache[c].index_key_bytes};
+                                    .row_bytes = model->cache[c].row_bytes, .index_key_bytes = model->cache[c].index_key_bytes,
+                                    .layers = model->cache[c].layers};
     memcpy(cache.name, model->cache[c].name, sizeof cache.name);
     char prefix[64], below[96];
     (void)snprintf(prefix, sizeof prefix, "model.caches.%u", (unsigned)c);

@@ -11,16 +11,16 @@ START_TEST(copies_queue)
   struct kvl_link_queue q;
   ck_assert_int_eq(kvl_link_init(&q, 3), 0);
   ck_assert_uint_eq(kvl_link_next_done(&q), UINT64_MAX);
-  ck_assert_int_eq(kvl_link_copy(&q, 1000, 50, 10, 7), 0);
-  ck_assert_int_eq(kvl_link_copy(&q, 1010, 20, 10, 8), 0);  /* waits for the first */
-  ck_assert_int_eq(kvl_link_copy(&q, 1075, 5, 10, 9), 0);   /* arrives when both are over, in the queue still */
-  ck_assert_int_eq(kvl_link_copy(&q, 1076, 5, 10, 10), -EAGAIN);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 1000, 50, 10, 7), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 1010, 20, 10, 8), 0);  /* waits for the first */
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 1075, 5, 10, 9), 0);   /* arrives when both are over, in the queue still */
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 1076, 5, 10, 10), -EAGAIN);
   ck_assert_uint_eq(kvl_link_next_done(&q), 1050);
   ck_assert_uint_eq(kvl_link_pop(&q), 7);
   ck_assert_uint_eq(kvl_link_next_done(&q), 1070);
   ck_assert_uint_eq(kvl_link_pop(&q), 8);
   ck_assert_uint_eq(kvl_link_next_done(&q), 1080);
-  ck_assert_int_eq(kvl_link_copy(&q, 1076, 5, 10, 11), 0); /* the ring goes round */
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 1076, 5, 10, 11), 0); /* the ring goes round */
   ck_assert_uint_eq(kvl_link_pop(&q), 9);
   ck_assert_uint_eq(kvl_link_next_done(&q), 1085);
   ck_assert_uint_eq(kvl_link_pop(&q), 11);
@@ -50,8 +50,8 @@ START_TEST(a_demand_shorter_than_the_copy)
   struct kvl_link_queue q;
   uint64_t wait;
   ck_assert_int_eq(kvl_link_init(&q, 4), 0);
-  ck_assert_int_eq(kvl_link_copy(&q, 0, 100, 1, 1), 0);
-  ck_assert_int_eq(kvl_link_copy(&q, 0, 10, 1, 2), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 0, 100, 1, 1), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 0, 10, 1, 2), 0);
   ck_assert_uint_eq(kvl_link_demand(&q, 20, 30, 1, &wait), 80);
   ck_assert_uint_eq(wait, 30);
   ck_assert_uint_eq(kvl_link_next_done(&q), 130);
@@ -68,15 +68,15 @@ START_TEST(a_demand_longer_than_the_copies)
   struct kvl_link_queue q;
   uint64_t wait;
   ck_assert_int_eq(kvl_link_init(&q, 4), 0);
-  ck_assert_int_eq(kvl_link_copy(&q, 0, 10, 1, 1), 0);
-  ck_assert_int_eq(kvl_link_copy(&q, 0, 15, 1, 2), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 0, 10, 1, 1), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 0, 15, 1, 2), 0);
   ck_assert_uint_eq(kvl_link_demand(&q, 0, 60, 1, &wait), 85);
   ck_assert_uint_eq(wait, 25);
   ck_assert_uint_eq(kvl_link_next_done(&q), 20);
   ck_assert_uint_eq(kvl_link_pop(&q), 1);
   ck_assert_uint_eq(kvl_link_next_done(&q), 50);
   ck_assert_uint_eq(kvl_link_pop(&q), 2);
-  ck_assert_int_eq(kvl_link_copy(&q, 85, 5, 1, 3), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 85, 5, 1, 3), 0);
   ck_assert_uint_eq(kvl_link_next_done(&q), 90);
   kvl_link_deinit(&q);
 }
@@ -95,7 +95,7 @@ START_TEST(work_is_conserved)
     uint64_t begun = at, work = 0, end = at, last = 0;
     for (uint32_t i = 0, n = 1 + kvl_rng_below(&rng, 8); i < n; i++) { /* a busy period: copies at its start, demands back to back */
       uint64_t service = 1 + kvl_rng_below(&rng, 1000);
-      ck_assert_int_eq(kvl_link_copy(&q, begun, service, 1, i), 0);
+      ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, begun, service, 1, i), 0);
       work += service;
     }
     for (uint32_t i = 0, n = kvl_rng_below(&rng, 5); i < n; i++) {
@@ -107,7 +107,7 @@ START_TEST(work_is_conserved)
       work += service;
       demands += service;
     }
-    while (q.count != 0) {
+    while (q.lane[KVL_LINK_BULK].count != 0) {
       ck_assert_uint_ge(kvl_link_next_done(&q), last);
       last = kvl_link_next_done(&q);
       (void)kvl_link_pop(&q);
