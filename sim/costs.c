@@ -43,6 +43,11 @@ uint64_t kvl_costs_compute_ns(const struct kvl_scenario *s, uint32_t tokens, uin
   return 0;
 }
 
+uint64_t kvl_costs_draft_ns(const struct kvl_scenario *s, uint32_t requests, bool *outside)
+{
+  return s->speculation.method == KVL_SPECULATION_NONE || requests == 0 ? 0 : kvl_curve_at(&s->costs.draft_ns_by_requests, requests, outside);
+}
+
 void kvl_costs_bookkeeping_table(const struct kvl_scenario *s, uint64_t table_ns[KVL_COSTS_BATCH_MAX + 1])
 {
   double scale = s->mode == KVL_MODE_RESIDENT ? 0.0 : (double)s->costs.bookkeeping_ns_at_44;

@@ -11,6 +11,9 @@
  * only: what the indexer scans). *outside is set when a table is read past its ends. */
 uint64_t kvl_costs_compute_ns(const struct kvl_scenario *scenario, uint32_t tokens, uint64_t history_tokens, bool *outside);
 
+/* Time of drafting for a batch of `requests`, every step; 0 without speculation. *outside as above. */
+uint64_t kvl_costs_draft_ns(const struct kvl_scenario *scenario, uint32_t requests, bool *outside);
+
 /* What the mode adds to a step of `batch` requests, all selections together: scale x (batch / 44)^exponent. Zero in resident mode. Tabulated once. */
 enum { KVL_COSTS_BATCH_MAX = 4096 };
 void kvl_costs_bookkeeping_table(const struct kvl_scenario *scenario, uint64_t table_ns[KVL_COSTS_BATCH_MAX + 1]);

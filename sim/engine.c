@@ -1,5 +1,6 @@
 #include "sim/engine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +143,14 @@ static int open_gpu(struct engine *e, struct decode_gpu *g)
   };
   g->bounded = g->landed_first = NONE;
   g->period_ns = kvl_costs_compute_ns(s, 1, 0, NULL); /* until a step tells: growth must not be taken for infinite */
+  g->step_tokens = g->step_items = 1;
+  if (s->mode != KVL_MODE_RESIDENT) {
+    g->commit_steps = s->policy.tail_tokens < WRITE_BACKS_MAX ? s->policy.tail_tokens : WRITE_BACKS_MAX;
+    g->commits = calloc((size_t)c->slots * g->commit_steps, sizeof *g->commits);
+    if (g->commits == NULL) {
+      return kvl_err_set(e->err, -ENOMEM, "no memory for the write-backs of %u batch slots", c->slots);
+    }
+  }
   g->resid_memory = aligned_alloc(64, (kvl_resid_bytes(&rc) + 63) / 64 * 64);
   g->plan.capacity = KVL_PLAN_MOVES(&rc);
   g->plan.moves = malloc(g->plan.capacity * sizeof *g->plan.moves);
@@ -175,6 +184,7 @@ static int open_engine(struct engine *e)
   const struct kvl_scenario *s = e->s;
   e->request_free = NONE;
   e->page_bytes = kvl_page_bytes(s);
+  static_assert((int)KVL_DRAFTS_MAX + 1 == (int)KVL_STEP_QUERIES_MAX, "a query for each draft and one more");
   e->write_back_bytes_per_token = e->page_bytes / s->policy.page_tokens;
   uint32_t limit = s->mode == KVL_MODE_RESIDENT ? 0 : s->node.sessions_per_gpu_max; /* the published limit is one of the other two modes */
   limit = limit == 0 || limit > e->config->slots ? e->config->slots : limit;
@@ -193,7 +203,7 @@ static int open_engine(struct engine *e)
   if (e->gpu == NULL || e->waiting == NULL || e->prefill == NULL) {
     return kvl_err_set(e->err, -ENOMEM, "no memory for %u decode GPUs", s->node.decode_gpus);
   }
-  int rc = 0;
+  int rc = s->speculation.method == KVL_SPECULATION_NONE ? 0 : kvl_dspark_open(&e->dspark, s, e->config->slots, e->err);
   for (uint32_t i = 0; rc == 0 && i < s->node.decode_gpus; i++) {
     rc = open_gpu(e, &e->gpu[i]);
   }
@@ -219,6 +229,7 @@ static void close_engine(struct engine *e)
     free(g->serial);
     free(g->items);
     free(g->batch);
+    free(g->commits);
     for (uint32_t k = 0; g->selected != NULL && k < e->config->slots; k++) {
       free(g->selected[k]);
     }
@@ -233,6 +244,7 @@ static void close_engine(struct engine *e)
   free(e->prefill);
   free(e->gpu);
   free(e->request);
+  kvl_dspark_close(&e->dspark);
   kvl_prefix_store_destroy(e->prefix);
   kvl_events_deinit(&e->events);
 }

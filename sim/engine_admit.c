@@ -26,7 +26,8 @@ uint32_t kvl_engine_growth_frames(const struct engine *e, const struct decode_gp
   if (!kvl_engine_adaptive(e) || g->batch_count == 0) {
     return 0;
   }
-  uint64_t tokens = g->batch_count * (e->s->policy.horizon_ns / (g->period_ns + 1) + 1);
+  uint64_t steps = e->s->policy.horizon_ns / (g->period_ns + 1) + 1;
+  uint64_t tokens = (g->batch_count * steps * g->step_tokens + g->step_items - 1) / g->step_items; /* a request commits as many a step as in the last */
   return (uint32_t)((tokens + e->s->policy.page_tokens - 1) / e->s->policy.page_tokens);
 }
 

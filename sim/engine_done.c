@@ -108,7 +108,7 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
     g->period_ns = step->end_ns - step->submit_ns;
   }
   kvl_resid_step_done(g->resid, c->tag);
-  kvl_tally_step(&e->tally, g->batch_count, g->batch_count, g->batch_count, step);
+  kvl_tally_step(&e->tally, g->batch_count, g->batch_count == 0 ? 0 : g->step_queries, g->batch_count == 0 ? 0 : g->step_tokens, step);
   sample_step(e, c->gpu, step);
   note_selected(e, g);
   if (step->violations != 0) {
@@ -118,7 +118,7 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
   if (e->s->mode == KVL_MODE_RESIDENT) {
     g->written_back = g->step;
   } else if (g->batch_count != 0) {
-    struct kvl_plane_copy wb = {.gpu = c->gpu, .kind = KVL_COPY_WRITE_BACK, .bytes = g->batch_count * e->write_back_bytes_per_token,
+    struct kvl_plane_copy wb = {.gpu = c->gpu, .kind = KVL_COPY_WRITE_BACK, .bytes = g->step_tokens * e->write_back_bytes_per_token,
                                 .tag = WRITE_BACK_TAG | g->step};
     int rc = e->plane->ops->copy(e->plane, &wb, e->err);
     if (rc != 0) {
@@ -131,9 +131,15 @@ int kvl_engine_step_done(struct engine *e, const struct kvl_completion *c)
   for (uint32_t i = 0; i < g->batch_count; i++) {
     uint32_t r = g->batch[i];
     struct request *q = &e->request[r];
-    q->tokens++;
-    if (q->produced++ == 0) {
+    uint32_t commit = g->items[i].commit;
+    if (q->produced == 0) {
       q->record.first_token_ns = step->end_ns;
+    }
+    q->tokens += commit;
+    q->produced += commit;
+    if (g->commits != NULL) {
+      g->commits[(size_t)q->slot * g->commit_steps + g->step % g->commit_steps] = (uint8_t)commit;
+      q->unwritten += commit;
     }
     if (q->produced < q->record.output_tokens && !q->client_gone) {
       g->batch[kept++] = r;

@@ -5,14 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Tokens of a decoding request whose rows are not on the host yet. */
+uint32_t kvl_engine_unwritten(const struct decode_gpu *g, struct request *q)
+{
+  const uint8_t *commits = &g->commits[(size_t)q->slot * g->commit_steps];
+  for (; q->returned_step < g->written_back; q->returned_step++) {
+    q->unwritten -= commits[(q->returned_step + 1) % g->commit_steps];
+  }
+  return q->unwritten;
+}
+
 /* Pages that the batch completed since the last gap and whose rows are on the host: kept on the GPU if a frame is free. */
 static int keep_completed_pages(struct engine *e, uint32_t gpu)
 {
   struct decode_gpu *g = &e->gpu[gpu];
   for (uint32_t i = 0; i < g->batch_count; i++) {
     struct request *q = &e->request[g->batch[i]];
-    uint64_t behind = g->step - g->written_back, own = g->step - q->joined_step + 1;
-    uint32_t tokens = q->tokens - (uint32_t)(behind < own ? behind : own);
+    uint32_t tokens = q->tokens - kvl_engine_unwritten(g, q);
     if (tokens / e->s->policy.page_tokens == q->pages_complete) {
       continue;
     }
@@ -76,6 +85,7 @@ void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r)
   struct request *q = &e->request[r];
   q->state = DECODING;
   q->joined_step = g->step + 1;
+  q->returned_step = g->step;
   g->batch[g->batch_count++] = r;
   g->joining--;
   g->joined_now++;
@@ -233,15 +243,51 @@ int kvl_engine_record_moves(struct engine *e, uint32_t gpu)
   return kvl_store_add_move(e->config->store, &record, e->err);
 }
 
+/* Tokens that a request may commit now: a tail row's place is reused only after its host copy is complete. */
+static uint32_t tail_room(const struct engine *e, const struct decode_gpu *g, struct request *q)
+{
+  if (e->s->mode == KVL_MODE_RESIDENT) {
+    return UINT32_MAX;
+  }
+  uint32_t taken = kvl_engine_unwritten(g, q) + e->s->policy.page_tokens;
+  return taken >= e->s->policy.tail_tokens || g->step - q->returned_step >= g->commit_steps ? 0 : e->s->policy.tail_tokens - taken;
+}
+
+/* How many drafts of each request are verified, and how many of those will be accepted (the step's end will tell the engine, not before). No draft is
+ * verified past the end of the answer, nor past what the tail can hold. */
+static void schedule_drafts(struct engine *e, struct decode_gpu *g)
+{
+  struct kvl_dspark *d = &e->dspark;
+  for (uint32_t i = 0; i < g->batch_count; i++) {
+    struct request *q = &e->request[g->batch[i]];
+    uint32_t left = q->record.output_tokens - q->produced, room = tail_room(e, g, q), kept = 0;
+    uint32_t offered = left < room ? left - 1 : room - 1;
+    offered = offered < d->curve.drafts ? offered : d->curve.drafts;
+    d->request[i].drafts = offered;
+    for (uint32_t k = 0; k < offered; k++) {
+      bool accepted = kvl_dspark_draw(&d->luck, &d->curve, q->record.session, q->tokens + 1 + k, k, &d->request[i].confidence[k]);
+      kept += accepted && kept == k;
+    }
+    g->items[i].commit = kept;
+  }
+  (void)kvl_dspark_plan(d->request, g->batch_count, d->step_ns, d->draft_ns[g->batch_count], d->best, d->heap, d->verified);
+  for (uint32_t i = 0; i < g->batch_count; i++) {
+    struct kvl_step_item *item = &g->items[i];
+    item->queries = d->verified[i] + 1;
+    item->commit = (item->commit < d->verified[i] ? item->commit : d->verified[i]) + 1;
+  }
+}
+
 static int begin_step(struct engine *e, uint32_t gpu)
 {
   struct decode_gpu *g = &e->gpu[gpu];
   if (g->batch_count == 0 && g->serial_count == 0) {
     return 0;
   }
-  /* A tail row's place is reused only after its host copy is complete: hold the step back while the tail could run over. */
-  if (e->s->mode != KVL_MODE_RESIDENT && g->step - g->written_back + e->s->policy.page_tokens >= e->s->policy.tail_tokens) {
-    return 0;
+  for (uint32_t i = 0; i < g->batch_count; i++) { /* hold the step back while a tail could run over */
+    if (tail_room(e, g, &e->request[g->batch[i]]) == 0) {
+      return 0;
+    }
   }
   int rc = kvl_engine_record_moves(e, gpu);
   if (rc != 0) {
@@ -256,6 +302,17 @@ static int begin_step(struct engine *e, uint32_t gpu)
       item->page_map = kvl_resid_page_map(g->resid, q->slot, &item->pages, &whole);
       item->whole = whole != 0;
       item->selected_by_page = g->selected == NULL ? NULL : g->selected[q->slot];
+    }
+  }
+  if (e->s->speculation.method != KVL_SPECULATION_NONE) {
+    schedule_drafts(e, g);
+  }
+  if (g->batch_count != 0) {
+    g->step_items = g->batch_count;
+    g->step_queries = g->step_tokens = 0;
+    for (uint32_t i = 0; i < g->batch_count; i++) {
+      g->step_queries += g->items[i].queries;
+      g->step_tokens += g->items[i].commit;
     }
   }
   struct kvl_plane_step step = {

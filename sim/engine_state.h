@@ -9,11 +9,13 @@
 #define KVL_SIM_ENGINE_STATE_H
 
 #include "backend/base/rng.h"
+#include "sim/dspark.h"
 #include "sim/engine.h"
 #include "sim/events.h"
 
 #define NONE UINT32_MAX                          /* no request, GPU or copy */
 #define WRITE_BACK_TAG ((uint64_t)1 << 63)      /* tags of write-backs carry the step's number, others index page_copy */
+enum { WRITE_BACKS_MAX = 4096 };                 /* steps whose rows may be on their way to the host at once */
 enum { SAMPLES_MAX = 2048, SAMPLES_MIN = 64 }; /* of all GPUs together; of one */
 
 enum request_state { OVER, IN_PREFILL, WAITING, IN_TRANSFER, READY, POPULATING, DECODING };
@@ -30,6 +32,8 @@ struct request {
   uint32_t pages_complete;   /* whole pages the policy knows to be on the host */
   bool client_gone;          /* timed out: released at the next point where nobody reads or writes for it (I8) */
   uint64_t joined_step;
+  uint64_t returned_step;    /* up to this step its rows are on the host, as far as anybody looked */
+  uint32_t unwritten;        /* tokens committed since */
   uint64_t host_bytes;
 };
 
@@ -65,6 +69,9 @@ struct decode_gpu {
   uint32_t joining;              /* of those, not yet decoding */
   uint32_t joined_now, revoked_now;
   bool gave;                     /* pages back since the last step (I6: a gap that waits for a write-back is still one gap) */
+  uint8_t *commits;              /* by batch slot and step (modulo commit_steps): tokens committed; NULL in resident mode */
+  uint32_t commit_steps;
+  uint32_t step_queries, step_tokens, step_items; /* of the step in flight or the last one: verified, committed, requests */
   uint64_t step, written_back;   /* numbers of the last step begun and of the last whose rows are on the host */
   bool in_step;
   bool full;                     /* the head of the waiting queue did not fit at the last try */
@@ -104,6 +111,7 @@ struct engine {
   uint64_t host_used;
   uint64_t page_bytes, write_back_bytes_per_token;
   uint32_t sessions_max;           /* of one decode GPU */
+  struct kvl_dspark dspark;        /* with speculation only */
   uint64_t next_id;
   struct kvl_tally tally;
   struct kvl_err *err;
@@ -135,6 +143,7 @@ int kvl_engine_abandon(struct engine *e, uint32_t r); /* a request that is not d
 /* engine_gap.c */
 void kvl_engine_join(struct engine *e, struct decode_gpu *g, uint32_t r);
 int kvl_engine_run_gaps(struct engine *e);
+uint32_t kvl_engine_unwritten(const struct decode_gpu *g, struct request *q);
 int kvl_engine_record_moves(struct engine *e, uint32_t gpu);
 
 /* engine_done.c */

@@ -15,6 +15,23 @@ uint64_t kvl_page_bytes(const struct kvl_scenario *scenario)
   return bytes;
 }
 
+uint32_t kvl_queries_max(const struct kvl_scenario *s)
+{
+  return s->speculation.method == KVL_SPECULATION_NONE ? 1 : s->speculation.drafts + 1;
+}
+
+uint64_t kvl_speculation_bytes(const struct kvl_scenario *s)
+{
+  return s->speculation.method == KVL_SPECULATION_NONE ? 0
+                                                       : s->speculation.weights_bytes + s->speculation.graph_bytes + s->speculation.scratch_bytes;
+}
+
+uint64_t kvl_pool_bytes(const struct kvl_scenario *s)
+{
+  uint64_t taken = kvl_speculation_bytes(s);
+  return s->node.kv_pool_bytes > taken ? s->node.kv_pool_bytes - taken : 0;
+}
+
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
   return unit == 0 ? value : (value + unit - 1) / unit * unit;
@@ -52,7 +69,10 @@ void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, str
     bytes->scratch += (commit_rows + k_max[i]) * cache->row_bytes;
   }
   bytes->host = bytes->rows;
-  uint64_t both = round_up(bytes->index, page) + round_up(bytes->whole, page) + round_up(bytes->window, page);
+  if (scenario->speculation.method != KVL_SPECULATION_NONE) {
+    bytes->draft = scenario->speculation.state_bytes + (tokens * scenario->speculation.state_bytes_per_token_q8 + 255) / 256;
+  }
+  uint64_t both = round_up(bytes->index, page) + round_up(bytes->whole, page) + round_up(bytes->window, page) + round_up(bytes->draft, page);
   bytes->fixed = both + round_up(bytes->maps, page) + round_up(bytes->hot, page) + round_up(bytes->bank, page) + round_up(bytes->tail, page) +
                  round_up(bytes->scratch, page);
   bytes->resident = both + pages * page;

@@ -78,6 +78,7 @@ struct kvl_costs {
   struct kvl_curve step_ns_by_tokens; /* table: step time over verified tokens */
   struct kvl_curve draft_ns_by_requests; /* speculation: time of drafting over requests of the batch; no points: it takes no time */
   uint64_t law_fixed_ns, law_token_ns; /* law: fixed + tokens x token */
+  uint64_t compute_hbm_bytes;         /* what the model's own layers read from HBM in a step: for the CUDA plane's stand-in layers only */
   /* What the mode (fixed, adaptive) adds to every step: scale x (batch / 44)^exponent. */
   uint64_t bookkeeping_ns_at_44;
   uint32_t bookkeeping_exponent_permille;

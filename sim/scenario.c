@@ -80,6 +80,7 @@ static int resolve(struct kvl_scenario_doc *doc, struct kvl_err *err)
   rc = rc == 0 ? kvl_scenario_expand(doc, "model", err) : rc;
   rc = rc == 0 ? kvl_scenario_expand(doc, "hardware", err) : rc;
   rc = rc == 0 ? kvl_scenario_expand(doc, "costs", err) : rc;
+  rc = rc == 0 ? kvl_scenario_expand(doc, "speculation", err) : rc;
   rc = rc == 0 ? kvl_scenario_read(doc, err) : rc;
   if (rc == 0) {
     memcpy(doc->scenario.file, doc->file, sizeof doc->scenario.file);

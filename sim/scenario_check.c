@@ -143,13 +143,14 @@ int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t token
   const struct kvl_scenario *s = &doc->scenario;
   struct kvl_session_bytes bytes;
   kvl_session_bytes(s, tokens, &bytes);
-  uint64_t page = kvl_page_bytes(s), pool = s->node.kv_pool_bytes / page * page;
+  uint64_t page = kvl_page_bytes(s), pool = kvl_pool_bytes(s) / page * page;
   uint64_t need = s->mode == KVL_MODE_RESIDENT ? bytes.resident : bytes.fixed;
   char all[SIZE_MAX_TEXT], each[SIZE_MAX_TEXT], missing[SIZE_MAX_TEXT];
   if (need > pool) {
     return wrong(doc, err, "node.kv_pool_bytes",
                  "cannot hold one session of %" PRIu64 " tokens in %s mode: it needs %s in frames of %s, %s are missing (nearest: %" PRIu64 ")",
-                 tokens, kvl_mode_name(s->mode), size_text(all, need), size_text(each, page), size_text(missing, need - pool), need);
+                 tokens, kvl_mode_name(s->mode), size_text(all, need), size_text(each, page), size_text(missing, need - pool),
+                 need + kvl_speculation_bytes(s));
   }
   if (s->mode != KVL_MODE_RESIDENT && bytes.host > s->node.host_pool_bytes) {
     return wrong(doc, err, "node.host_pool_bytes",
@@ -171,10 +172,43 @@ static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *er
   return kvl_scenario_check_tokens(doc, tokens, err);
 }
 
+static int check_speculation(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  if (s->speculation.method == KVL_SPECULATION_NONE) {
+    return 0;
+  }
+  uint32_t drafts = s->speculation.drafts, tail = s->policy.page_tokens + drafts + 1;
+  if (s->speculation.accepted_mean_milli != 0 && (s->speculation.accepted_mean_milli < 1000 || s->speculation.accepted_mean_milli > (drafts + 1) * 1000)) {
+    return wrong(doc, err, "speculation.accepted_mean", "must be from 1 to %u: one token is the model's own, %u are drafts (nearest: %u)", (unsigned)drafts + 1,
+                 (unsigned)drafts, s->speculation.accepted_mean_milli < 1000 ? 1 : (unsigned)drafts + 1);
+  }
+  const struct kvl_curve *lengths = &s->speculation.accepted_lengths;
+  for (uint32_t i = 0; lengths->n != 0 && i < drafts; i++) {
+    if (i >= lengths->n || lengths->x[i] != i + 1) {
+      return wrong(doc, err, "speculation.accepted_lengths", "must give the lengths with 1, 2, .. %u drafts: %u is missing", (unsigned)drafts, (unsigned)i + 1);
+    }
+    if (lengths->y[i] < 1000 || lengths->y[i] > (i + 2) * 1000) {
+      return wrong(doc, err, "speculation.accepted_lengths", "with %u drafts a step has from 1 to %u tokens", (unsigned)i + 1, (unsigned)i + 2);
+    }
+  }
+  if (s->mode != KVL_MODE_RESIDENT && s->policy.tail_tokens < tail) { /* the open page, and what one step may commit */
+    return wrong(doc, err, "policy.tail_tokens", "is %u, but must be at least policy.page_tokens and the %u tokens of a step together (nearest: %u)",
+                 (unsigned)s->policy.tail_tokens, (unsigned)drafts + 1, (unsigned)tail);
+  }
+  char taken[SIZE_MAX_TEXT], pool[SIZE_MAX_TEXT];
+  if (kvl_speculation_bytes(s) >= s->node.kv_pool_bytes) {
+    return wrong(doc, err, "node.kv_pool_bytes", "is %s, and speculation alone takes %s of it", size_text(pool, s->node.kv_pool_bytes),
+                 size_text(taken, kvl_speculation_bytes(s)));
+  }
+  return 0;
+}
+
 int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err)
 {
   int rc = check_pages(doc, err);
   rc = rc == 0 ? check_model(doc, err) : rc;
   rc = rc == 0 ? check_workload(doc, err) : rc;
+  rc = rc == 0 ? check_speculation(doc, err) : rc;
   return rc == 0 ? check_capacity(doc, err) : rc;
 }

@@ -40,11 +40,11 @@ int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct k
 /* The file of a scenario: a path as it is, a bare name looked up. -ENOENT names the nearest. */
 int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err);
 enum { KVL_FOLDERS_MAX = 8 };
-/* Folders that are searched for `kind` ("models", "hardware", "costs", or "" for the scenarios themselves), in order. Returns how many. */
+/* Folders that are searched for `kind` ("models", "hardware", "costs", "speculation", or "" for the scenarios themselves), in order. Returns how many. */
 unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *kind, char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP]);
 /* Names (without .json) in one folder, sorted, into the arena. */
 int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count);
-/* Puts the descriptor's tree in the place of its name: reads files, follows "from". `section` is "model", "hardware" or "costs". */
+/* Puts the descriptor's tree in the place of its name: reads files, follows "from". `section` is "model", "hardware", "costs" or "speculation". */
 int kvl_scenario_expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_err *err);
 /* Full name of a file given in a scenario or on the command line. */
 int kvl_scenario_locate(const struct kvl_scenario_doc *doc, const char *typed, bool from_command, char path[KVL_PATH_CAP]);
@@ -55,6 +55,9 @@ int kvl_scenario_assign(struct kvl_scenario_doc *doc, const char *assignment, st
 /* scenario_read.c: the tree into the struct. */
 int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err);
 int kvl_scenario_read_model(struct kvl_scenario_doc *doc, struct kvl_err *err); /* its model only */
+/* Is there such a key, and is `value` one that it may take by itself? For designs that name keys before there is a scenario. "model", "costs" and
+ * "node.hardware" take a name or an object; what lies below model.caches is left to the scenario. -EINVAL: file, line, key, reason, nearest. */
+int kvl_scenario_check_value(const char *path, const struct kvl_json *value, struct kvl_err *err);
 /* "file:line: path: reason" into err; returns code. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))

@@ -66,6 +66,8 @@ const struct kvl_key kvl_keys[] = {
    "speculation: time of drafting over the requests of the batch, spent in every step; no points: none"},
   {"costs.law_fixed_ms", KVL_KEY_AMOUNT, "ms", M, AT(costs.law_fixed_ns), 0, HOUR_NS, "0", NULL, "law: constant of a step"},
   {"costs.law_token_ms", KVL_KEY_AMOUNT, "ms", M, AT(costs.law_token_ns), 0, HOUR_NS, "0", NULL, "law: per token of the batch"},
+  {"costs.compute_hbm_bytes", KVL_KEY_COUNT, "bytes", 1, AT(costs.compute_hbm_bytes), 0, BYTES_MAX, "0", NULL,
+   "CUDA plane: bytes that the stand-ins for the model's own layers read from HBM in a step; 0: they only take the time"},
   {"costs.bookkeeping_ms_at_44", KVL_KEY_AMOUNT, "ms", M, AT(costs.bookkeeping_ns_at_44), 0, HOUR_NS, "0", NULL,
    "what fixed and adaptive mode add to a step at a batch of 44"},
   {"costs.bookkeeping_exponent", KVL_KEY_AMOUNT, "", K, AT(costs.bookkeeping_exponent_permille), 0, 4 * K, "0.5", NULL,

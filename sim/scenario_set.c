@@ -66,7 +66,8 @@ static struct kvl_json **element(struct kvl_json *array, const char *index)
 
 static bool is_descriptor(const char *name)
 {
-  return strcmp(name, "model") == 0 || strcmp(name, "hardware") == 0 || strcmp(name, "costs") == 0;
+  return strcmp(name, "model") == 0 || strcmp(name, "hardware") == 0 || strcmp(name, "costs") == 0 ||
+         strcmp(name, "speculation") == 0;
 }
 
 int kvl_scenario_assign(struct kvl_scenario_doc *doc, const char *assignment, struct kvl_err *err)

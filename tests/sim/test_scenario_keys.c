@@ -254,7 +254,7 @@ START_TEST(curves_are_checked)
     used += (size_t)snprintf(many + used, sizeof many - used, "%s[%d,1]", i > 0 ? "," : "", i);
   }
   (void)snprintf(many + used, sizeof many - used, "]");
-  must_fail(table, many, "has more than 64 points");
+  must_fail(table, many, "has more than 128 points");
   struct kvl_scenario_doc *out = NULL;
   struct kvl_err err;
   ck_assert_int_eq(try_set(table, "{\"value\": [[1, 13.5], [64, 20]], \"origin\": \"measured\"}", &out, &err), 0);
