@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/plane_record.h"
+
 static uint64_t frames_of(const struct kvl_scenario *s)
 {
-  return s->node.kv_pool_bytes / kvl_page_bytes(s);
+  return kvl_pool_bytes(s) / kvl_page_bytes(s);
 }
 
 static void add_cache(struct kvl_scenario *s, uint32_t tokens_per_row, uint32_t row_bytes, uint32_t key_bytes)
@@ -306,7 +308,7 @@ int tiny_run(const struct tiny *t, struct tiny_result *result, struct kvl_err *e
   memset(result, 0, sizeof *result);
   struct kvl_load *load = NULL;
   struct kvl_selection_source *source = NULL;
-  struct kvl_plane *plane = NULL, *model = NULL;
+  struct kvl_plane *plane = NULL, *model = NULL, *record = NULL;
   bool rows = !t->resident_rows && s->mode != KVL_MODE_RESIDENT;
   uint32_t frames = (uint32_t)frames_of(s);
   int rc = kvl_load_create(&load, s, err);
@@ -315,12 +317,17 @@ int tiny_run(const struct tiny *t, struct tiny_result *result, struct kvl_err *e
   }
   if (rc == 0) {
     struct kvl_plane_model_config pc = {.scenario = s, .selections = source, .slots = t->slots, .frames = frames,
-                                        .tokens_max = kvl_load_tokens_max(load), .threads = t->threads, .bytes = t->bytes};
+                                        .tokens_max = kvl_load_tokens_max(load), .queries_max = kvl_queries_max(s), .threads = t->threads, .bytes = t->bytes};
     rc = kvl_plane_model_create(&model, &pc, err);
     plane = model;
   }
   if (rc == 0 && t->delay.max_ns != 0) {
     rc = around(&plane, delay_plane_create(plane, s->node.decode_gpus, &t->delay), err);
+  }
+  rc = rc != 0 || t->wrap == NULL ? rc : t->wrap(t->wrap_context, &plane, err);
+  if (rc == 0 && t->record != NULL) {
+    rc = kvl_plane_record_create(&record, plane, t->record, "{}", "test", err);
+    plane = rc == 0 ? record : plane;
   }
   if (rc == 0 && !t->no_check) {
     rc = around(&plane, check_plane_create(plane, s, t->slots, frames, rows, &result->report), err);
@@ -333,6 +340,7 @@ int tiny_run(const struct tiny *t, struct tiny_result *result, struct kvl_err *e
     struct kvl_engine_config ec = {.scenario = s, .plane = plane, .load = load, .slots = t->slots, .frames = frames, .store = t->store,
                                    .verify = t->verify, .stop = t->stop, .progress = t->progress, .progress_context = t->progress_context};
     rc = kvl_engine_run(&ec, &result->engine, err);
+    rc = rc != 0 || record == NULL ? rc : kvl_plane_record_finish(record, result->engine.status, err);
     kvl_plane_model_checked(model, &result->rows_checked, &result->mismatches);
   }
   if (plane != NULL) {

@@ -5,6 +5,7 @@
 #include "backend/base/rng.h"
 #include "sim/engine.h"
 #include "sim/plane_model.h"
+#include "sim/run.h"
 #include "tests/sim/plane_check.h"
 #include "tests/sim/plane_delay.h"
 #include "tests/sim/plane_fail.h"
@@ -18,6 +19,9 @@ struct tiny {
   bool resident_rows;      /* resolve nothing: no selection source */
   struct delay_config delay;
   struct fail_config *fail; /* NULL: nothing fails */
+  kvl_plane_wrap_fn *wrap; /* around the plane, within the checking decorator; NULL: nothing */
+  void *wrap_context;
+  const char *record;      /* decision log, outside of that; NULL: none */
   struct kvl_store *store;
   const volatile sig_atomic_t *stop;
   void (*progress)(void *context, uint64_t now_ns, uint64_t done, uint64_t total);
