@@ -54,6 +54,7 @@ static bool check_result(const struct tiny *t, const struct tiny_result *r)
   return (!ended || t->s.limits.request_timeout_ns != 0 || equal("requests aborted", s->requests_aborted, 0)) &&
          (!ended || equal("requests opened and closed", c->opened, c->closed)) && (!once || equal("sessions served twice", c->opened_twice, 0)) &&
          equal("violations", c->violations, 0) && equal("mismatches", r->mismatches, 0) && (!ended || equal("lanes", lanes, c->lanes_expected)) &&
+         (!ended || equal("tokens", s->drafts_accepted, c->commits - c->batch)) && (!ended || equal("drafts", s->drafts_verified, c->queries - c->batch)) &&
          equal("selections_total", s->selections_total, lanes) && (!ended || equal("rows read back", r->rows_checked, t->bytes ? lanes : 0)) &&
          equal("rows fetched", s->rows_fetched, c->fetched) && equal("steps", s->steps, c->steps) &&
          equal("causes add up", ns, c->in_step_ns + c->gap_ns) && equal("pages given back", s->pages_given_back, c->given) &&

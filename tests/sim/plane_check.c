@@ -264,8 +264,14 @@ static int check_step(struct kvl_plane *plane, const struct kvl_plane_step *step
             q->open ? "is open" : "is not open", q->tokens, q->max, item->tokens);
     }
     joined += q->tokens == q->input;
-    /* The place of the oldest tail row is taken by this step's. */
-    if (c->s->mode != KVL_MODE_RESIDENT && (uint64_t)q->written + c->s->policy.tail_tokens <= q->tokens) {
+    if (item->queries < 1 || item->queries > kvl_queries_max(c->s) || item->queries > q->max - q->tokens || item->commit < 1 || item->commit > item->queries) {
+      fault(c, "GPU %u step %llu: slot %u has %u queries and commits %u at %u tokens of %u", step->gpu, number, item->slot, item->queries, item->commit,
+            q->tokens, q->max);
+    }
+    c->report->queries += item->queries;
+    c->report->commits += item->commit;
+    /* The places of the oldest tail rows are taken by this step's. */
+    if (c->s->mode != KVL_MODE_RESIDENT && (uint64_t)q->written + c->s->policy.tail_tokens < q->tokens + item->queries) {
       fault(c, "GPU %u step %llu: slot %u has %u tokens, %u on the host, a tail of %u", step->gpu, number, item->slot, q->tokens, q->written,
             c->s->policy.tail_tokens);
     }
@@ -274,7 +280,7 @@ static int check_step(struct kvl_plane *plane, const struct kvl_plane_step *step
     for (uint32_t p = 0; c->rows && p < c->s->model.selection.points; p++) {
       const struct kvl_selection_point *point = &c->s->model.selection.point[p];
       uint32_t history = item->tokens / c->s->model.cache[point->cache].tokens_per_row;
-      c->report->lanes_expected += history < point->k ? history : point->k;
+      c->report->lanes_expected += (uint64_t)item->queries * (history < point->k ? history : point->k);
     }
   }
   if (joined != step->admissions) {
@@ -315,7 +321,7 @@ static void step_done(struct check_plane *c, const struct kvl_completion *done)
     if (hash_map(&item->item) != item->map_hash) {
       fault(c, "GPU %u step %llu: the page map of slot %u changed under the step", done->gpu, (unsigned long long)done->tag, item->item.slot);
     }
-    g->request[item->item.slot].tokens++;
+    g->request[item->item.slot].tokens += item->item.commit;
   }
   uint64_t lanes = 0;
   for (int t = 0; t < KVL_TIERS; t++) {
@@ -325,6 +331,10 @@ static void step_done(struct check_plane *c, const struct kvl_completion *done)
   if (r->fetched > r->lanes[KVL_TIER_HOST] || r->overflow > r->fetched || (g->count == 0 && lanes != 0)) {
     fault(c, "GPU %u step %llu: %llu rows fetched (%llu overflow) for %llu lanes on the host", done->gpu, (unsigned long long)done->tag,
           (unsigned long long)r->fetched, (unsigned long long)r->overflow, (unsigned long long)r->lanes[KVL_TIER_HOST]);
+  }
+  if (r->draft_ns > r->stall_ns[KVL_STALL_COMPUTE] || r->shared_lanes > lanes) {
+    fault(c, "GPU %u step %llu: %llu ns of drafting, %llu lanes shared of %llu", done->gpu, (unsigned long long)done->tag,
+          (unsigned long long)r->draft_ns, (unsigned long long)r->shared_lanes, (unsigned long long)lanes);
   }
   report->fetched += r->fetched;
   report->violations += r->violations;
@@ -372,6 +382,13 @@ static int check_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy
       return verdict(c, 0, err);
     }
     memcpy(f->rows, g->item, g->count * sizeof *f->rows);
+    uint64_t tokens = 0;
+    for (uint32_t i = 0; i < g->count; i++) {
+      tokens += g->item[i].item.commit;
+    }
+    if (copy->bytes != tokens * (page_bytes / c->s->policy.page_tokens)) {
+      fault(c, "GPU %u: %llu committed tokens are written back as %llu bytes", copy->gpu, (unsigned long long)tokens, (unsigned long long)copy->bytes);
+    }
   } else {
     if (copy->bytes != copy->move_count * page_bytes || copy->move_count == 0) {
       fault(c, "GPU %u: %u pages of %llu bytes are copied as %llu bytes", copy->gpu, copy->move_count, (unsigned long long)page_bytes,
@@ -421,7 +438,7 @@ static void copy_done(struct check_plane *c, const struct kvl_completion *done)
   for (uint32_t k = 0; k < f.count && f.kind == KVL_COPY_WRITE_BACK; k++) {
     struct seen_request *q = &g->request[f.rows[k].item.slot];
     if (q->life == f.rows[k].life) {
-      q->written = f.rows[k].item.tokens + 1;
+      q->written = f.rows[k].item.tokens + f.rows[k].item.commit;
     }
   }
   for (uint32_t k = 0; k < f.count && f.kind == KVL_COPY_PAGES; k++) {

@@ -12,6 +12,7 @@
 struct check_report {
   char fault[512];          /* "": none */
   uint64_t steps, batch;    /* steps with a batch; sum of their batches */
+  uint64_t queries, commits; /* of all steps begun */
   uint64_t stall_ns[KVL_STALLS], in_step_ns, gap_ns;
   uint64_t lanes[KVL_TIERS], lanes_expected, fetched, violations;
   uint64_t opened, closed;  /* requests */

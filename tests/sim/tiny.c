@@ -92,7 +92,7 @@ void tiny_pools(struct tiny *t, uint32_t tokens, uint32_t sessions, uint32_t spa
   struct kvl_session_bytes b;
   kvl_session_bytes(&t->s, tokens, &b);
   uint64_t page = kvl_page_bytes(&t->s), one = t->s.mode == KVL_MODE_RESIDENT ? b.resident : b.fixed;
-  t->s.node.kv_pool_bytes = ((one + page - 1) / page * sessions + spare) * page;
+  t->s.node.kv_pool_bytes = ((one + page - 1) / page * sessions + spare) * page + kvl_speculation_bytes(&t->s);
   t->s.node.host_pool_bytes = b.host * host;
 }
 
@@ -154,6 +154,37 @@ static void draw_policy(struct tiny *t, struct kvl_rng *rng)
   s->policy.give_back_bytes_max = below(rng, 5) == 0 ? 0 : kvl_page_bytes(s) * between(rng, 1, 9);
   s->policy.admission_chunk_bytes = below(rng, 4) == 0 ? 1 : kvl_page_bytes(s) * between(rng, 1, 6);
   s->policy.horizon_ns = (uint64_t)below(rng, 3) * 100000;
+}
+
+/* Any number of drafts, luck, tables that are right, stale or absurd; groups of up to 128 tokens, so that drafts begin, complete and reopen them. */
+static void draw_speculation(struct tiny *t, struct kvl_rng *rng)
+{
+  static const char *const shapes[] = {"maths", "code", "chat"};
+  struct kvl_scenario *s = &t->s;
+  s->speculation.method = KVL_SPECULATION_DSPARK;
+  s->speculation.drafts = between(rng, 1, KVL_DRAFTS_MAX);
+  (void)snprintf(s->speculation.shape, sizeof s->speculation.shape, "%s", shapes[below(rng, 3)]);
+  s->speculation.accepted_mean_milli = below(rng, 3) == 0 ? 0 : between(rng, 1000, (s->speculation.drafts + 1) * 1000);
+  s->speculation.confidence_spread_permille = below(rng, 3) * 500;
+  s->speculation.stop = (enum kvl_speculation_stop)below(rng, 2);
+  if (below(rng, 2) == 0) {
+    s->speculation.cost_ns_by_tokens = (struct kvl_curve){.n = 2, .x = {1, 40}, .y = {between(rng, 1, 20000), between(rng, 1, 40000)}};
+  }
+  s->costs.draft_ns_by_requests = (struct kvl_curve){.n = 2, .x = {1, 8}, .y = {between(rng, 0, 3000), between(rng, 0, 9000)}};
+  s->speculation.weights_bytes = below(rng, 5000);
+  s->speculation.graph_bytes = below(rng, 5000);
+  s->speculation.state_bytes = below(rng, 300);
+  s->speculation.state_bytes_per_token_q8 = below(rng, 1000);
+  if (below(rng, 4) == 0) {
+    memset(&s->model, 0, sizeof s->model);
+    s->model.layers = 4;
+    add_cache(s, 128, 32, 4);
+    add_cache(s, 1, 8, 2);
+    add_point(s, 0, 0, between(rng, 1, 3));
+    add_point(s, 1, 2, between(rng, 1, 14));
+    s->policy.page_tokens = 128u << below(rng, 2);
+    s->policy.tail_tokens = s->policy.page_tokens + between(rng, 1, 20);
+  }
 }
 
 /* Steps that are often held back by their tail, so that gaps last while pages come, go and grow. */
@@ -251,7 +282,15 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   if (seed % 4 == 3) {
     draw_held_back(t, &rng);
   }
+  struct kvl_rng speculation; /* of its own: the other draws of a seed are what they were */
+  kvl_rng_init(&speculation, seed, "tiny speculation", 0);
+  if (below(&speculation, 2) == 0) {
+    draw_speculation(t, &speculation);
+  }
   s->workload.input_tokens = draw_tokens(&rng, 150);
+  if (s->policy.page_tokens >= 128) {
+    s->workload.input_tokens += below(&speculation, 400);
+  }
   s->workload.cached_tokens = below(&rng, s->workload.input_tokens + 1);
   s->workload.output_tokens = below(&rng, 8) == 0 ? below(&rng, 2) : between(&rng, 1, 60);
   s->workload.requests = between(&rng, 1, 24);
@@ -270,10 +309,10 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   t->threads = 1;
   tiny_pools(t, longest, between(&rng, 1, 4), below(&rng, 2 * longest / s->policy.page_tokens + 4), between(&rng, 1, 6));
   static const char *const mode[] = {"resident", "fixed", "adaptive"}, *const copy[] = {"serial", "side_stream", "bounded"};
-  (void)snprintf(t->note, sizeof t->note, "%s, %s, %u GPUs of %llu frames, %u slots, %u caches, page %u, tail %u, hot %u, longest %u, workload %d, late %llu",
+  (void)snprintf(t->note, sizeof t->note, "%s, %s, %u GPUs of %llu frames, %u slots, %u caches, page %u, tail %u, hot %u, longest %u, workload %d, late %llu, drafts %u",
                  mode[s->mode], copy[s->policy.admission_copy], s->node.decode_gpus, (unsigned long long)frames_of(s), t->slots, s->model.caches,
                  s->policy.page_tokens, s->policy.tail_tokens, s->policy.hot_rows, longest, (int)s->workload.kind,
-                 (unsigned long long)t->delay.max_ns);
+                 (unsigned long long)t->delay.max_ns, s->speculation.method == KVL_SPECULATION_NONE ? 0 : s->speculation.drafts);
 }
 
 /* ---- a run ---- */
