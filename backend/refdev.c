@@ -378,18 +378,22 @@ static void resolve(const struct pass *a, const struct kvl_stage *stage, bool la
   }
 }
 
-/* The committed rows of one query's pool to `out`, and how many of them no earlier query's pool has. */
-static uint32_t pool_rows(const struct pass *a, uint32_t cache, const int32_t *blocks, uint32_t n, int32_t *out, uint64_t *distinct)
+/* The committed rows of one query's pool that no earlier query's pool has, to `out`; *room is left of what may be announced. */
+static uint32_t pool_rows(const struct pass *a, uint32_t cache, const int32_t *blocks, uint32_t n, int32_t *out, uint64_t *room)
 {
   uint32_t per_block = a->dev->config.pool_rows_per_block, committed = rows_after(a, cache, 0), count = 0;
   for (uint32_t b = 0; b < n; b++) {
     uint64_t first = (uint64_t)(uint32_t)blocks[b] * per_block;
     uint64_t left = first < committed ? committed - first : 0;
     uint32_t rows = left < per_block ? (uint32_t)left : per_block;
+    rows = rows < *room ? rows : (uint32_t)*room;
+    if (a->item->queries > 1 && seen_before(&a->w->seen, blocks[b])) {
+      continue;
+    }
     for (uint32_t i = 0; i < rows; i++) {
       out[count++] = (int32_t)(first + i);
     }
-    *distinct += seen_before(&a->w->seen, blocks[b]) ? 0 : rows;
+    *room -= rows;
   }
   return count;
 }
@@ -400,16 +404,17 @@ static void announce(const struct pass *a, const struct kvl_stage *stage)
   uint32_t per_block = a->dev->config.pool_rows_per_block;
   struct kvl_query pool[KVL_STEP_QUERIES_MAX];
   int32_t *out = a->w->pool;
-  uint64_t candidates = 0;
+  uint64_t most = a->dev->config.pool_rows_max == 0 ? UINT64_MAX : a->dev->config.pool_rows_max, room = most;
   seen_clear(&a->w->seen);
   for (uint32_t q = 0; q < a->item->queries; q++) {
     const int32_t *blocks;
     uint32_t n = a->hooks->pool(a->context, a->item->slot, q, &blocks);
     n = n < a->dev->config.pool_blocks ? n : a->dev->config.pool_blocks;
     pool[q] = (struct kvl_query){.boundary = INT32_MAX, .rows = out};
-    pool[q].n = pool_rows(a, stage->cache, blocks, n, out, &candidates);
+    pool[q].n = pool_rows(a, stage->cache, blocks, n, out, &room);
     out += pool[q].n;
   }
+  uint64_t candidates = most - room;
   uint32_t copied = 0, dropped = 0;
   struct kvl_fetch *copies = a->w->fetches;
   (void)kvl_announce_ref(a->slot->cache[stage->cache], a->w->ws, pool, a->item->queries, copies, &copied, a->w->dropped, &dropped);

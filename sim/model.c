@@ -114,6 +114,26 @@ bool kvl_costs_suit_hardware(const struct kvl_scenario *s)
   return s->costs.hardware[0] == '\0' || strcmp(s->hardware.name, s->costs.hardware) == 0;
 }
 
+bool kvl_model_want_pool(struct kvl_model *m)
+{
+  uint32_t announcing = KVL_POINTS_MAX;
+  bool later = false;
+  for (uint32_t i = 0; i < m->selection.points; i++) {
+    const struct kvl_selection_point *point = &m->selection.point[i];
+    if (point->layer == m->pool_layer && announcing == KVL_POINTS_MAX) {
+      announcing = i;
+    }
+    later = later || (announcing != KVL_POINTS_MAX && point->layer > m->pool_layer && point->cache == m->selection.point[announcing].cache);
+  }
+  if (!later || m->pool_blocks == 0 || m->pool_rows_per_block == 0) {
+    return false;
+  }
+  m->selection.pool.point = (uint16_t)announcing;
+  m->selection.pool.blocks = m->pool_blocks;
+  m->selection.pool.rows_per_block = m->pool_rows_per_block;
+  return true;
+}
+
 const char *kvl_mode_name(enum kvl_mode mode)
 {
   static const char *const names[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive"};

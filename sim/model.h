@@ -142,6 +142,7 @@ struct kvl_scenario {
     uint64_t admission_chunk_bytes;   /* bounded: most population bytes a gap */
     enum kvl_layer_sharing layer_sharing; /* off: every layer resolves for itself, with the rows of the selection it reads */
     enum kvl_prefetch_kind prefetch;
+    uint32_t pool_rows_max;           /* rows of the pools announced for a request in a step, all its queries together; 0: no limit */
   } policy;
 
   struct {
@@ -213,6 +214,9 @@ uint32_t kvl_queries_max(const struct kvl_scenario *scenario); /* of one request
 uint64_t kvl_pool_bytes(const struct kvl_scenario *scenario);
 uint64_t kvl_speculation_bytes(const struct kvl_scenario *scenario); /* what it takes; 0 without speculation */
 void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, struct kvl_session_bytes *bytes);
+/* Asks the selections for candidate pools (selection.pool) where the model announces them: at the first selection of its pool layer, for the later ones
+ * from the same cache. False: it has none, or nobody chooses from it. */
+bool kvl_model_want_pool(struct kvl_model *model);
 const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
 /* Was the cost profile made for this model, for this part? If not, every time is an extrapolation. Variants of a model share its profile. */
 bool kvl_costs_suit_model(const struct kvl_scenario *scenario);

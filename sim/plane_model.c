@@ -116,6 +116,12 @@ static uint32_t rows_of(void *context, kvl_request slot, uint32_t selection, uin
   return kvl_stream_rows(g->slot[slot].stream, selection, query, rows);
 }
 
+static uint32_t pool_of(void *context, kvl_request slot, uint32_t query, const int32_t **blocks)
+{
+  struct gpu *g = context;
+  return kvl_stream_pool(g->slot[slot].stream, query, blocks);
+}
+
 static void bytes_written(void *context, const struct kvl_step_item *item, uint32_t cache, kvl_row first, uint32_t count)
 {
   struct gpu *g = context;
@@ -188,9 +194,9 @@ static void bytes_committed(void *context, const struct kvl_step_item *item)
   kvl_bytes_commit(g->bytes, item);
 }
 
-static const struct kvl_refdev_hooks model_hooks = {.rows = rows_of};
-static const struct kvl_refdev_hooks host_hooks = {.rows = rows_of, .written = bytes_written, .fetch = bytes_fetch, .announced = bytes_announced,
-                                                   .landed = bytes_landed, .read = bytes_read, .committed = bytes_committed};
+static const struct kvl_refdev_hooks model_hooks = {.rows = rows_of, .pool = pool_of};
+static const struct kvl_refdev_hooks host_hooks = {.rows = rows_of, .pool = pool_of, .written = bytes_written, .fetch = bytes_fetch,
+                                                   .announced = bytes_announced, .landed = bytes_landed, .read = bytes_read, .committed = bytes_committed};
 
 static void resolve_item(void *context, uint32_t thread, uint32_t index)
 {

@@ -69,6 +69,7 @@ static int fill_prefetch(struct kvl_plane_setup *p, const struct kvl_scenario *s
   p->model.pool_layer = s->model.pool_layer;
   p->device.pool_blocks = s->model.pool_blocks;
   p->device.pool_rows_per_block = s->model.pool_rows_per_block;
+  p->device.pool_rows_max = s->policy.pool_rows_max;
   if (s->policy.prefetch == KVL_PREFETCH_PLAN) {
     bool any = false;
     for (uint32_t i = 0; i < p->model.caches; i++) {

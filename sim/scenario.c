@@ -86,6 +86,9 @@ static int resolve(struct kvl_scenario_doc *doc, struct kvl_err *err)
     memcpy(doc->scenario.file, doc->file, sizeof doc->scenario.file);
     name_by_file(doc);
     rc = locate_files(doc, err);
+    if (doc->scenario.policy.prefetch == KVL_PREFETCH_POOL) {
+      (void)kvl_model_want_pool(&doc->scenario.model); /* whether it has one is checked */
+    }
   }
   return rc == 0 ? kvl_scenario_check(doc, err) : rc;
 }

@@ -172,6 +172,40 @@ static int check_capacity(const struct kvl_scenario_doc *doc, struct kvl_err *er
   return kvl_scenario_check_tokens(doc, tokens, err);
 }
 
+static int check_prefetch(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  const struct kvl_model *m = &s->model;
+  bool parts = false;
+  for (uint32_t i = 0; i < m->caches; i++) {
+    parts = parts || m->cache[i].layers > 1;
+  }
+  if (s->policy.prefetch == KVL_PREFETCH_PLAN && !parts) {
+    return wrong(doc, err, "policy.prefetch", "is \"plan\", but no cache of %s has a part of its rows for each of several layers (nearest: \"%s\")", m->name,
+                 m->pool_blocks != 0 ? "pool" : "none");
+  }
+  if (s->policy.prefetch == KVL_PREFETCH_PLAN && s->policy.layer_sharing == KVL_SHARING_OFF) {
+    return wrong(doc, err, "policy.prefetch", "is \"plan\", but without layer sharing no fetch list serves a second layer (nearest: \"none\")");
+  }
+  if (s->policy.prefetch != KVL_PREFETCH_POOL) {
+    return 0;
+  }
+  if (m->selection.pool.blocks == 0) {
+    return wrong(doc, err, "policy.prefetch", "is \"pool\", but %s announces no candidate pool that a later selection chooses from (nearest: \"%s\")", m->name,
+                 parts ? "plan" : "none");
+  }
+  if (s->policy.bank_rows == 0) {
+    return wrong(doc, err, "policy.bank_rows", "is 0, but policy.prefetch = pool copies into the bank (nearest: %" PRIu64 ", a pool's rows)",
+                 (uint64_t)m->pool_blocks * m->pool_rows_per_block);
+  }
+  uint32_t k = m->selection.point[m->selection.pool.point].k;
+  if (k > m->pool_blocks) {
+    return wrong(doc, err, "model.pool_blocks", "must hold the %u rows that layer %u selects, a block each (nearest: %u)", (unsigned)k, (unsigned)m->pool_layer,
+                 (unsigned)k);
+  }
+  return 0;
+}
+
 static int check_speculation(const struct kvl_scenario_doc *doc, struct kvl_err *err)
 {
   const struct kvl_scenario *s = &doc->scenario;
@@ -210,5 +244,6 @@ int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err)
   rc = rc == 0 ? check_model(doc, err) : rc;
   rc = rc == 0 ? check_workload(doc, err) : rc;
   rc = rc == 0 ? check_speculation(doc, err) : rc;
+  rc = rc == 0 ? check_prefetch(doc, err) : rc;
   return rc == 0 ? check_capacity(doc, err) : rc;
 }

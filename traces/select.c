@@ -34,3 +34,8 @@ uint32_t kvl_stream_rows(struct kvl_selection_stream *stream, uint32_t point, ui
 {
   return stream->ops->rows(stream, point, query, rows);
 }
+
+uint32_t kvl_stream_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks)
+{
+  return stream->ops->pool(stream, query, blocks);
+}

@@ -10,11 +10,13 @@ struct library_step {
   int32_t *rows;                    /* own memory */
   uint32_t offset[KVL_POINTS_MAX];  /* of a point's rows; points of one cache overlap (they share most of their rows) */
   uint32_t count[KVL_POINTS_MAX];
+  uint8_t *pool;                    /* gaps between its blocks, 7 bits a byte, high bit: more follow; NULL: none */
+  uint32_t pool_count;
 };
 
 struct library_source {
   struct kvl_selection_source base;
-  uint32_t points, sessions, steps;
+  uint32_t points, sessions, steps, pool_max;
   struct library_step *step;        /* session by session */
 };
 
@@ -23,6 +25,8 @@ struct library_stream {
   const struct library_source *source;
   const struct library_step *first, *now; /* of this request's session */
   uint32_t input_tokens;
+  const struct library_step *unpacked; /* whose pool lies in blocks */
+  int32_t *blocks;
 };
 
 static void library_close(struct kvl_selection_source *source)
@@ -30,6 +34,7 @@ static void library_close(struct kvl_selection_source *source)
   struct library_source *l = (struct library_source *)source;
   for (size_t i = 0; l->step != NULL && i < (size_t)l->sessions * l->steps; i++) {
     free(l->step[i].rows);
+    free(l->step[i].pool);
   }
   free(l->step);
   free(l);
@@ -45,12 +50,18 @@ static struct kvl_selection_stream *library_create(const struct kvl_selection_so
   if (s != NULL) {
     s->base.ops = &library_ops;
     s->source = (const struct library_source *)source;
+    s->blocks = calloc((size_t)s->source->pool_max + 1, sizeof *s->blocks);
+  }
+  if (s != NULL && s->blocks == NULL) {
+    free(s);
+    s = NULL;
   }
   return s == NULL ? NULL : &s->base;
 }
 
 static void library_destroy(struct kvl_selection_stream *stream)
 {
+  free(((struct library_stream *)stream)->blocks);
   free(stream);
 }
 
@@ -77,6 +88,27 @@ static uint32_t library_rows(struct kvl_selection_stream *stream, uint32_t point
   return s->now->count[point];
 }
 
+static uint32_t library_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks)
+{
+  struct library_stream *s = (struct library_stream *)stream;
+  (void)query;
+  if (s->now->pool != NULL && s->unpacked != s->now) {
+    const uint8_t *at = s->now->pool;
+    int32_t block = -1;
+    for (uint32_t i = 0; i < s->now->pool_count; i++) {
+      uint32_t gap = 0, shift = 0;
+      do {
+        gap |= (uint32_t)(*at & 127) << shift;
+        shift += 7;
+      } while (*at++ & 128);
+      s->blocks[i] = block += (int32_t)gap;
+    }
+    s->unpacked = s->now;
+  }
+  *blocks = s->blocks;
+  return s->now->pool_count;
+}
+
 static const struct kvl_selection_ops library_ops = {
   .close = library_close,
   .create = library_create,
@@ -84,6 +116,7 @@ static const struct kvl_selection_ops library_ops = {
   .start = library_start,
   .step = library_step,
   .rows = library_rows,
+  .pool = library_pool,
 };
 
 /* Keeps the stream's rows of this step. Where a point's rows lie inside those of the point before (one array, a moving window), they are kept once. */
@@ -105,6 +138,32 @@ static int keep_step(struct kvl_selection_stream *from, uint32_t points, struct 
   return to->rows == NULL ? -ENOMEM : 0;
 }
 
+static int keep_pool(struct kvl_selection_stream *from, struct library_step *to)
+{
+  enum { VARINT_MAX = 5 };
+  const int32_t *blocks;
+  uint32_t n = kvl_stream_pool(from, 0, &blocks);
+  if (n == 0) {
+    return 0;
+  }
+  uint8_t *packed = malloc((size_t)n * VARINT_MAX), *end = packed;
+  int32_t before = -1;
+  for (uint32_t i = 0; packed != NULL && i < n; i++) {
+    uint32_t gap = (uint32_t)(blocks[i] - before);
+    for (before = blocks[i]; gap > 127; gap >>= 7) {
+      *end++ = (uint8_t)(gap | 128);
+    }
+    *end++ = (uint8_t)gap;
+  }
+  if (packed == NULL) {
+    return -ENOMEM;
+  }
+  uint8_t *fitting = realloc(packed, (size_t)(end - packed));
+  to->pool = fitting != NULL ? fitting : packed;
+  to->pool_count = n;
+  return 0;
+}
+
 int kvl_source_open_library(struct kvl_selection_source **source, const struct kvl_selection_source *from, uint32_t points, uint32_t sessions,
                             uint32_t input_tokens, uint32_t steps, struct kvl_err *err)
 {
@@ -121,7 +180,10 @@ int kvl_source_open_library(struct kvl_selection_source **source, const struct k
     kvl_stream_start(stream, s, input_tokens);
     for (uint32_t t = 0; rc == 0 && t < steps; t++) {
       kvl_stream_step(stream, input_tokens + t, 1);
-      rc = keep_step(stream, points, &l->step[(size_t)s * steps + t]);
+      struct library_step *step = &l->step[(size_t)s * steps + t];
+      rc = keep_step(stream, points, step);
+      rc = rc != 0 ? rc : keep_pool(stream, step);
+      l->pool_max = step->pool_count > l->pool_max ? step->pool_count : l->pool_max;
     }
   }
   kvl_stream_destroy(stream);

@@ -4,6 +4,7 @@
 
 #include "backend/base/nearest.h"
 #include "traces/gap.h"
+#include "traces/pool.h"
 #include "traces/preset.h"
 #include "traces/selection_impl.h"
 
@@ -15,12 +16,18 @@ struct preset_source {
   uint32_t cache_k[KVL_CACHES_MAX];      /* largest k of the cache's points */
   uint32_t cache_points[KVL_CACHES_MAX];
   uint32_t point_index[KVL_POINTS_MAX];  /* which of its cache's points */
+  uint32_t pool_fill;                    /* rows whose blocks fill the pool up */
 };
 
 struct preset_stream {
   struct kvl_selection_stream base;
   const struct preset_source *source;
   struct kvl_gap *gap[KVL_CACHES_MAX];   /* NULL: nothing selects from the cache */
+  struct kvl_gap *fill;                  /* NULL: no pool, or the selections fill it */
+  struct kvl_pool pool;
+  int32_t *blocks;                       /* of the step's pools, query by query */
+  uint32_t *block_count;                 /* UINT32_MAX: not asked for yet */
+  uint32_t queries_max;
 };
 
 static void preset_close(struct kvl_selection_source *source)
@@ -34,6 +41,10 @@ static void preset_destroy(struct kvl_selection_stream *stream)
   for (uint32_t c = 0; c < s->source->shape.caches; c++) {
     kvl_gap_destroy(s->gap[c]);
   }
+  kvl_gap_destroy(s->fill);
+  kvl_pool_deinit(&s->pool);
+  free(s->blocks);
+  free(s->block_count);
   free(s);
 }
 
@@ -44,6 +55,25 @@ static uint32_t rows_of(const struct preset_stream *s, uint32_t cache, uint32_t 
 
 static const struct kvl_selection_ops preset_ops;
 
+static uint32_t pool_cache(const struct preset_source *p)
+{
+  return p->shape.point[p->shape.pool.point].cache;
+}
+
+static int create_pool(struct preset_stream *s, uint32_t tokens_max)
+{
+  const struct preset_source *p = s->source;
+  uint32_t rows_max = rows_of(s, pool_cache(p), tokens_max);
+  if (p->pool_fill != 0) {
+    s->fill = kvl_gap_create(&p->law, p->pool_fill, 1, rows_max, 1);
+  }
+  s->blocks = calloc((size_t)s->queries_max * p->shape.pool.blocks, sizeof *s->blocks);
+  s->block_count = calloc(s->queries_max, sizeof *s->block_count);
+  return (p->pool_fill != 0 && s->fill == NULL) || s->blocks == NULL || s->block_count == NULL
+           ? -ENOMEM
+           : kvl_pool_init(&s->pool, rows_max, p->shape.pool.blocks, p->shape.pool.rows_per_block);
+}
+
 static struct kvl_selection_stream *preset_create(const struct kvl_selection_source *source, uint32_t tokens_max, uint32_t queries_max)
 {
   const struct preset_source *p = (const struct preset_source *)source;
@@ -53,6 +83,7 @@ static struct kvl_selection_stream *preset_create(const struct kvl_selection_sou
   }
   s->base.ops = &preset_ops;
   s->source = p;
+  s->queries_max = queries_max > 0 ? queries_max : 1;
   for (uint32_t c = 0; c < p->shape.caches; c++) {
     if (p->cache_points[c] == 0) {
       continue;
@@ -62,6 +93,10 @@ static struct kvl_selection_stream *preset_create(const struct kvl_selection_sou
       preset_destroy(&s->base);
       return NULL;
     }
+  }
+  if (p->shape.pool.blocks != 0 && create_pool(s, tokens_max) != 0) {
+    preset_destroy(&s->base);
+    return NULL;
   }
   return &s->base;
 }
@@ -75,6 +110,9 @@ static void preset_start(struct kvl_selection_stream *stream, uint64_t session, 
       kvl_gap_start(s->gap[c], s->source->seed, session * KVL_CACHES_MAX + c);
     }
   }
+  if (s->fill != NULL) { /* a stream of random numbers of its own */
+    kvl_gap_start(s->fill, s->source->seed, UINT64_MAX - session);
+  }
 }
 
 static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries)
@@ -84,6 +122,12 @@ static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, ui
     if (s->gap[c] != NULL) {
       kvl_gap_step(s->gap[c], rows_of(s, c, tokens), queries);
     }
+  }
+  if (s->fill != NULL) {
+    kvl_gap_step(s->fill, rows_of(s, pool_cache(s->source), tokens), 1);
+  }
+  for (uint32_t q = 0; s->block_count != NULL && q < s->queries_max; q++) {
+    s->block_count[q] = UINT32_MAX;
   }
 }
 
@@ -95,6 +139,33 @@ static uint32_t preset_rows(struct kvl_selection_stream *stream, uint32_t point,
   return n < p->k ? n : p->k; /* points of one cache with different k: the smaller has the front of its window */
 }
 
+/* What the query selects first, then the filling: the queries of a step differ by what they select. */
+static uint32_t preset_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks)
+{
+  struct preset_stream *s = (struct preset_stream *)stream;
+  const struct kvl_selection_shape *shape = &s->source->shape;
+  const int32_t *rows;
+  uint32_t q = query < s->queries_max ? query : s->queries_max - 1;
+  if (shape->pool.blocks == 0) {
+    return 0;
+  }
+  *blocks = s->blocks + (size_t)q * shape->pool.blocks;
+  if (s->block_count[q] == UINT32_MAX) {
+    for (uint32_t p = shape->pool.point; p < shape->points; p++) {
+      if (shape->point[p].cache == pool_cache(s->source)) {
+        uint32_t n = preset_rows(stream, p, query, &rows);
+        kvl_pool_add_rows(&s->pool, rows, n);
+      }
+    }
+    if (s->fill != NULL) {
+      uint32_t n = kvl_gap_rows(s->fill, 0, 0, &rows);
+      kvl_pool_add_rows(&s->pool, rows, n);
+    }
+    s->block_count[q] = kvl_pool_take(&s->pool, s->blocks + (size_t)q * shape->pool.blocks);
+  }
+  return s->block_count[q];
+}
+
 static const struct kvl_selection_ops preset_ops = {
   .close = preset_close,
   .create = preset_create,
@@ -102,7 +173,16 @@ static const struct kvl_selection_ops preset_ops = {
   .start = preset_start,
   .step = preset_step,
   .rows = preset_rows,
+  .pool = preset_pool,
 };
+
+/* Distinct rows that the selections from a pool can name: as many as the cache's points together, which overlap (gap.h). */
+static uint32_t pooled_rows(const struct preset_source *p)
+{
+  uint32_t cache = pool_cache(p), k = p->cache_k[cache], points = p->cache_points[cache];
+  uint32_t spread = points < 2 || k < KVL_GAP_WINDOW ? 0 : points - 1 < KVL_GAP_SHARES ? points - 1 : KVL_GAP_SHARES;
+  return k + (k * spread + KVL_GAP_WINDOW - 1) / KVL_GAP_WINDOW;
+}
 
 int kvl_source_open_preset(struct kvl_selection_source **source, const char *preset, const struct kvl_selection_shape *shape,
                            uint64_t seed, struct kvl_err *err)
@@ -134,6 +214,14 @@ int kvl_source_open_preset(struct kvl_selection_source **source, const char *pre
   p->base.ops = &preset_ops;
   p->shape = *shape;
   p->seed = seed;
+  if (shape->pool.blocks != 0) {
+    if (shape->pool.point >= shape->points || shape->pool.rows_per_block == 0 || shape->point[shape->pool.point].k > shape->pool.blocks) {
+      free(p);
+      return kvl_err_set(err, -EINVAL, "selection shape: a pool of %u blocks of %u rows does not hold the rows that its announcing layer selects",
+                         shape->pool.blocks, shape->pool.rows_per_block);
+    }
+    p->pool_fill = shape->pool.blocks > pooled_rows(p) ? shape->pool.blocks - pooled_rows(p) : 0;
+  }
   kvl_gap_law_init(&p->law, &kvl_gap_tables[index]);
   *source = &p->base;
   return 0;

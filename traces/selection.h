@@ -22,6 +22,11 @@ struct kvl_selection_shape {
     uint16_t layer;
     uint32_t k;                        /* rows a query */
   } point[KVL_POINTS_MAX];
+  struct {
+    uint16_t point;                    /* the announcing selection; later ones from the same cache choose from the pool */
+    uint32_t blocks;                   /* most blocks of a query's pool; 0: pools are not asked for */
+    uint32_t rows_per_block;
+  } pool;
 };
 
 struct kvl_selection_source;
@@ -66,6 +71,13 @@ void kvl_stream_start(struct kvl_selection_stream *stream, uint64_t session, uin
 
 /* Begins a step of `queries` queries; `tokens` tokens are committed. Rows selected are below tokens / tokens_per_row of the cache. */
 void kvl_stream_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries);
+
+/* Blocks (of rows_per_block rows) of one query's candidate pool, ascending, each once; 0 when the shape asks for none. They cover the rows that the query
+ * selected at the announcing point: addresses of rows in the bank are being read while the pool's copies run. Selections do not depend on whether pools
+ * are asked for. Presets: the pool covers what the query selects at every later point too, and is filled up with blocks of a process of their own; each
+ * block stands for one row that scores high, so that a pool changes from step to step as the blocks that hold the highest scores do. Traces: the
+ * recorded pool, moved as the rows are. The pointer is valid until the next step. */
+uint32_t kvl_stream_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks);
 
 /* Selected rows of one query at one point, distinct; fewer than k when the history is shorter. The pointer is valid until the next step. */
 uint32_t kvl_stream_rows(struct kvl_selection_stream *stream, uint32_t point, uint32_t query, const int32_t **rows);

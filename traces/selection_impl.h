@@ -14,6 +14,7 @@ struct kvl_selection_ops {
   void (*start)(struct kvl_selection_stream *stream, uint64_t session, uint32_t input_tokens);
   void (*step)(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries);
   uint32_t (*rows)(struct kvl_selection_stream *stream, uint32_t point, uint32_t query, const int32_t **rows);
+  uint32_t (*pool)(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks);
 };
 
 struct kvl_selection_source {

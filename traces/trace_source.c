@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/base/rng.h"
+#include "traces/pool.h"
 #include "traces/selection_impl.h"
 #include "traces/trace_codec.h"
 
@@ -31,6 +32,7 @@ struct trace_source {
   const struct kvl_trace_meta *meta;
   struct kvl_trace_totals totals;
   uint64_t seed;
+  uint32_t pool_point, pool_blocks, pool_number; /* blocks 0: pools are not asked for; number: among those of the file */
   pthread_mutex_t lock; /* guards everything below */
   pthread_cond_t loaded;
   struct cell *cell;
@@ -69,6 +71,9 @@ struct trace_stream {
   uint32_t *out_start;   /* per point, times queries_max: place of its rows in out[] */
   int32_t *out;
   uint64_t *taken;       /* one bit a row; all clear between calls */
+  struct kvl_pool pool;
+  int32_t *blocks;       /* of the step's pools, query by query */
+  uint32_t *block_count; /* UINT32_MAX: not asked for yet */
 };
 
 /* ---- the cache of unpacked chunks ---- */
@@ -171,6 +176,29 @@ static void trace_close(struct kvl_selection_source *source)
   free(s);
 }
 
+/* The file's pool that the model's announcing layer stands for. */
+static int find_pool(struct trace_source *s, const struct kvl_selection_shape *shape, const char *path, struct kvl_err *err)
+{
+  const struct kvl_selection_point *point = &shape->point[shape->pool.point];
+  for (uint32_t i = 0; i < s->meta->pools; i++) {
+    const struct kvl_trace_pool *pool = &s->meta->pool[i];
+    if (pool->cache != point->cache || pool->layer != point->layer)
+      continue;
+    if (pool->rows_per_block != shape->pool.rows_per_block || pool->blocks_max > shape->pool.blocks)
+      return kvl_err_set(err, -EINVAL, "%s: pools of up to %u blocks of %u rows, the model's are %u blocks of %u", path, pool->blocks_max,
+                         pool->rows_per_block, shape->pool.blocks, shape->pool.rows_per_block);
+    if (point->k > shape->pool.blocks)
+      return kvl_err_set(err, -EINVAL, "%s: a pool of %u blocks does not hold the %u rows that its announcing layer selects", path, shape->pool.blocks,
+                         point->k);
+    s->pool_point = shape->pool.point;
+    s->pool_blocks = shape->pool.blocks;
+    s->pool_number = i;
+    return 0;
+  }
+  return kvl_err_set(err, -EINVAL, "%s: no candidate pools for cache %u, announced at layer %u, are recorded: policy.prefetch = pool needs them", path,
+                     point->cache, point->layer);
+}
+
 int kvl_source_open_trace(struct kvl_selection_source **source, const char *path, const struct kvl_selection_shape *shape, uint64_t seed,
                           struct kvl_err *err)
 {
@@ -195,6 +223,8 @@ int kvl_source_open_trace(struct kvl_selection_source **source, const char *path
     if (code)
       kvl_err_set(err, code, "%s: a trace of another shape (%s): %s", path, s->meta->model[0] ? s->meta->model : "no model named", difference.text);
   }
+  if (code == 0 && shape->pool.blocks != 0)
+    code = find_pool(s, shape, path, err);
   if (code == 0)
     code = kvl_trace_check_sums(s->trace, err);
   if (code == 0) {
@@ -256,6 +286,9 @@ static void trace_destroy(struct kvl_selection_stream *stream)
   free(t->out_start);
   free(t->out);
   free(t->taken);
+  free(t->blocks);
+  free(t->block_count);
+  kvl_pool_deinit(&t->pool);
   free(t);
 }
 
@@ -281,6 +314,16 @@ static struct kvl_selection_stream *trace_create(const struct kvl_selection_sour
   }
   t->out = malloc(rows * t->queries_max * sizeof(*t->out));
   t->taken = calloc((size_t)tokens_max / 64 + 1, sizeof(*t->taken));
+  if (t->source->pool_blocks != 0) {
+    const struct kvl_trace_pool *pool = &t->source->meta->pool[t->source->pool_number];
+    t->blocks = malloc((size_t)t->queries_max * t->source->pool_blocks * sizeof(*t->blocks));
+    t->block_count = malloc(t->queries_max * sizeof(*t->block_count));
+    if (!t->blocks || !t->block_count ||
+        kvl_pool_init(&t->pool, tokens_max / shape->tokens_per_row[pool->cache], t->source->pool_blocks, pool->rows_per_block)) {
+      trace_destroy(&t->base);
+      return NULL;
+    }
+  }
   if (!t->pin || !t->at || !t->out_start || !t->out || !t->taken) {
     trace_destroy(&t->base);
     return NULL;
@@ -392,6 +435,8 @@ static void trace_step(struct kvl_selection_stream *stream, uint32_t tokens, uin
   struct trace_stream *t = (struct trace_stream *)stream;
   assert(tokens <= t->tokens_max && queries <= t->queries_max);
   t->tokens = tokens;
+  for (uint32_t q = 0; t->block_count && q < t->queries_max; q++)
+    t->block_count[q] = UINT32_MAX;
   for (uint32_t i = 0; i < t->pins; i++)
     t->pin[i].wanted = false;
   if (!t->broken && !place(t, queries))
@@ -533,4 +578,83 @@ static uint32_t trace_rows(struct kvl_selection_stream *stream, uint32_t point, 
   return wanted;
 }
 
-static const struct kvl_selection_ops trace_ops = {trace_close, trace_create, trace_destroy, trace_start, trace_step, trace_rows};
+static bool holds_block(const int32_t *blocks, uint32_t count, int32_t block)
+{
+  uint32_t low = 0, all = count;
+  while (count > 0) {
+    uint32_t half = count / 2;
+    bool right = blocks[low + half] < block;
+    low = right ? low + half + 1 : low;
+    count = right ? count - half - 1 : half;
+  }
+  return low < all && blocks[low] == block;
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Blocks move with the rows in them, which need not move by whole blocks: rows that a later point selected from the recorded pool take their blocks along, the
+ * other blocks go where their middle goes. */
+static void move_pool(struct trace_stream *t, uint32_t query)
+{
+  const struct kvl_selection_shape *shape = &t->source->meta->shape;
+  const struct kvl_trace_pool *pool = &t->source->meta->pool[t->source->pool_number];
+  const struct kvl_trace_chunk_step *step = t->at[query].step;
+  uint32_t tokens_per_row = shape->tokens_per_row[pool->cache], there = t->tokens / tokens_per_row, recorded = 0;
+  const int32_t *list = NULL, *from, *rows;
+  int32_t *ascending = NULL;
+  if (step->has_pools)
+    recorded = kvl_trace_chunk_list(t->at[query].chunk, step->list + (shape->points + t->source->pool_number) * step->queries + t->at[query].query, &list);
+  for (uint32_t i = 1; i < recorded && !ascending; i++) {
+    if (list[i - 1] >= list[i]) {
+      ascending = malloc(recorded * sizeof(*ascending));
+      if (ascending) {
+        memcpy(ascending, list, recorded * sizeof(*ascending));
+        qsort(ascending, recorded, sizeof(*ascending), compare_blocks);
+        list = ascending;
+      } else {
+        recorded = 0; /* no memory: the pool is smaller */
+      }
+    }
+  }
+  for (uint32_t p = t->source->pool_point; p < shape->points; p++) {
+    if (shape->point[p].cache != pool->cache)
+      continue;
+    uint32_t n = trace_rows(&t->base, p, query, &rows);
+    if (p == t->source->pool_point || n == there) {
+      kvl_pool_add_rows(&t->pool, rows, n);
+      continue;
+    }
+    uint32_t count = kvl_trace_chunk_list(t->at[query].chunk, step->list + p * step->queries + t->at[query].query, &from);
+    for (uint32_t i = 0; i < n && i < count && recorded != 0; i++) {
+      if (holds_block(list, recorded, from[i] / (int32_t)pool->rows_per_block))
+        kvl_pool_add_rows(&t->pool, &rows[i], 1);
+    }
+  }
+  int32_t near = step->tokens > NEAR_TOKENS ? (int32_t)((step->tokens - NEAR_TOKENS) / tokens_per_row) : 0;
+  int32_t near_shift = floor_divide(t->ahead, tokens_per_row), far_shift = floor_divide(t->first_ahead, tokens_per_row);
+  for (uint32_t i = 0; i < recorded; i++) {
+    int64_t middle = (int64_t)list[i] * pool->rows_per_block + pool->rows_per_block / 2;
+    middle += middle < near ? far_shift : near_shift;
+    if (middle >= 0 && middle < there)
+      kvl_pool_add_block(&t->pool, middle / pool->rows_per_block);
+  }
+  free(ascending);
+  t->block_count[query] = kvl_pool_take(&t->pool, t->blocks + (size_t)query * t->source->pool_blocks);
+}
+
+static uint32_t trace_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks)
+{
+  struct trace_stream *t = (struct trace_stream *)stream;
+  if (!t->blocks || t->broken || !t->begun)
+    return 0;
+  if (t->block_count[query] == UINT32_MAX)
+    move_pool(t, query);
+  *blocks = t->blocks + (size_t)query * t->source->pool_blocks;
+  return t->block_count[query];
+}
+
+static const struct kvl_selection_ops trace_ops = {trace_close, trace_create, trace_destroy, trace_start, trace_step, trace_rows, trace_pool};
