@@ -22,6 +22,7 @@
 
 #include <cerrno>
 
+#include "kernels/clock.cuh"
 #include "kernels/cluster.cuh"
 #include "kernels/resolve_batch.h"
 #include "kernels/victims.cuh"
@@ -247,6 +248,7 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     if (block == 0 && threadIdx.x == 0) {
       e.head->seq = seq;
       b.fetch_count[blockIdx.y] = 0;
+      stamp_both(b.stamp);
     }
     count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
     return;
@@ -367,6 +369,9 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     miss.own_lane[i] = (uint32_t)to;
   }
   __syncthreads();
+  if (threadIdx.x == 0) {
+    stamp_both(b.stamp);
+  }
 
   // Bytes: those under way, then the rest.
   r = threadIdx.x / per_row;

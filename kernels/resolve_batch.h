@@ -68,6 +68,9 @@ struct kvl_resolve_batch {
   /* address a is at byte a * row_bytes; fetched rows are copied here. NULL for the reference: no bytes */
   unsigned char *arena;
   uint32_t *work;                         /* [entries][KVL_RESOLVE_WORK_WORDS(queries_max * k, hot_rows)], contents irrelevant */
+  /* NULL, or two words: [0] lowered to the earliest, [1] raised to the latest moment (the GPU's global timer, ns) at which a request had looked up
+   * and placed its rows and had only host rows, if any, to wait for. The reference does not look at it. */
+  uint64_t *stamp;
 };
 
 /* Victims, six lists of misses. */

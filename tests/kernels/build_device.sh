@@ -9,16 +9,18 @@ top=$(nvcc --dryrun -x cu /dev/null -o /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p' 
 inc="-I. -I$top/include"
 [ -d "$top/targets/x86_64-linux/include" ] && inc="$inc -I$top/targets/x86_64-linux/include"
 pids=
-for f in kernels/resolve kernels/announce kernels/segments kernels/pokes tests/kernels/floor; do
+kernels="resolve announce segments pokes step_begin fills standin digest step_end bank"
+for f in $(for k in $kernels; do echo "kernels/$k"; done) tests/kernels/floor; do
   nvcc -std=c++17 -I. -O3 -lineinfo -Xcompiler=-fPIC,-fno-exceptions,-fno-rtti -gencode=arch=compute_"$arch",code=sm_"$arch" \
     -c "$f.cu" -o "$out/$(basename "$f").cu.o" &
   pids="$pids $!"
 done
 cflags="-std=c17 -O3 -g -D_POSIX_C_SOURCE=200809L -Wall -Wextra"
 ref="kernels/cache_ref.c kernels/victim_ref.c kernels/resolve_ref.c kernels/announce_ref.c kernels/resolve_batch_ref.c kernels/segments_ref.c
-  kernels/pokes_ref.c backend/base/rng.c"
+  kernels/pokes_ref.c kernels/step_ref.c kernels/fills_ref.c kernels/digest_ref.c backend/base/rng.c"
 objects=
-for f in $ref tests/kernels/gpu.c tests/kernels/check_kernels.c tests/kernels/check_bench.c tests/kernels/vectors_gpu.c; do
+for f in $ref tests/kernels/gpu.c tests/kernels/check_kernels.c tests/kernels/check_step.c tests/kernels/check_bench.c \
+  tests/kernels/bench_step.c tests/kernels/vectors_gpu.c; do
   # shellcheck disable=SC2086
   cc $cflags $inc -c "$f" -o "$out/$(basename "$f").o"
 done
@@ -29,10 +31,13 @@ common=
 for f in $ref; do
   common="$common $out/$(basename "$f").o"
 done
-objects="$common $out/gpu.c.o $out/resolve.cu.o $out/announce.cu.o $out/segments.cu.o $out/pokes.cu.o"
+objects="$common $out/gpu.c.o"
+for k in $kernels; do
+  objects="$objects $out/$k.cu.o"
+done
 libs="-L$top/lib64 -L$top/lib -L$top/targets/x86_64-linux/lib -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm"
 # shellcheck disable=SC2086
-cc -o "$out/check_kernels" "$out/check_kernels.c.o" "$out/check_bench.c.o" $objects "$out/floor.cu.o" $libs
+cc -o "$out/check_kernels" "$out/check_kernels.c.o" "$out/check_step.c.o" "$out/check_bench.c.o" "$out/bench_step.c.o" $objects "$out/floor.cu.o" $libs
 if [ -n "$CJSON" ]; then
   # shellcheck disable=SC2086
   cc $cflags $inc -I"$CJSON" tests/kernels/check_vectors.c -o "$out/check_vectors" "$out/vectors_gpu.c.o" $objects -L"$CJSON" -lcjson $libs

@@ -8,6 +8,7 @@
  *   with
  *          the newest 45 % of the pages lent and re-references as published (preset hot-a).
  *   copy   population of one session, page by page, against one DMA copy.
+ *   step   the kernels of a decode step (bench_step.c).
  *
  * Modes: `event`: events around a single call; `gated`: the same with L2 flushed and the stream held by a spinning kernel until all is
  * queued, so that launch cost stays out; `graph`: all steps as nodes of one graph, time a node. */
@@ -19,10 +20,11 @@
 
 #include "backend/base/rng.h"
 #include "kernels/segments.h"
+#include "tests/kernels/bench.h"
 #include "tests/kernels/check_kernels.h"
 #include "tests/kernels/gpu.h"
 
-enum { STEPS = 24, SKIP = 4, WARM = 6, FLUSH_BYTES = 128 << 20 };
+enum { STEPS = BENCH_STEPS, SKIP = 4, WARM = 6, FLUSH_BYTES = 128 << 20 };
 
 static FILE *json;
 static cudaEvent_t before, after;
@@ -43,20 +45,14 @@ static int ascending(const void *a, const void *b)
   return (x > y) - (x < y);
 }
 
-struct times {
-  float median, low, high;
-};
-
 static struct times summary(float *t, int n)
 {
   qsort(t, (size_t)n, sizeof *t, ascending);
   return (struct times){t[n / 2], t[n / 10], t[n - 1 - n / 10]};
 }
 
-typedef int call_fn(void *arg, int step, void *stream);
-
 /* Events around single calls, one a step. */
-static struct times time_calls(call_fn *call, void *arg, int steps, bool gated, void *stream)
+struct times time_calls(call_fn *call, void *arg, int steps, bool gated, void *stream)
 {
   float t[STEPS];
   int n = 0;
@@ -81,7 +77,7 @@ static struct times time_calls(call_fn *call, void *arg, int steps, bool gated, 
 }
 
 /* All steps in one graph, launched three times (prepare() puts the state back); us a step of the median launch. */
-static float time_graph(call_fn *call, void *arg, int from, int steps, void (*prepare)(void *), void *stream)
+float time_graph(call_fn *call, void *arg, int from, int steps, void (*prepare)(void *), void *stream)
 {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
@@ -482,6 +478,15 @@ static struct times v41_time(call_fn *call, struct v41 *v, void *stream)
   return n > 0 ? summary(t, n) : (struct times){0};
 }
 
+static uint64_t *v41_stamp;
+
+static int run_stamped(const struct kvl_resolve_batch *batch, void *context)
+{
+  struct kvl_resolve_batch b = *batch;
+  b.stamp = v41_stamp;
+  return kvl_resolve_cuda_variants[0].run(&b, context);
+}
+
 static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, struct kvl_rng *rng)
 {
   size_t lanes = (size_t)requests * V41_K;
@@ -566,7 +571,11 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
       gather = i == 0 || t.median < gather.median ? t : gather;
     }
     double all = (double)STEPS * V41_SELECTIONS * (double)lanes;
-    for (v->variant = kvl_resolve_cuda_variants; v->variant->name != NULL && trouble == NULL; v->variant++) {
+    struct kvl_resolve_variant all_of[8] = {{"cluster+stamp", run_stamped}}; /* and the first one with time stamps */
+    for (int i = 0; kvl_resolve_cuda_variants[i].name != NULL && i < 6; i++) {
+      all_of[i + 1] = kvl_resolve_cuda_variants[i];
+    }
+    for (v->variant = all_of; v->variant->name != NULL && trouble == NULL; v->variant++) {
       for (int c = 0; c < V41_CACHES; c++) { /* entries and queries of this case, by hand: a checked call would move the state */
         struct gpu *g = v->g[c];
         gpu_restore(g);
@@ -636,6 +645,7 @@ static void v41(bool quick, uint64_t seed)
     }
   }
   size_t all = (size_t)STEPS * V41_SELECTIONS * V41_REQUESTS * V41_K;
+  TRY(cudaMalloc((void **)&v41_stamp, 16));
   TRY(cudaMalloc((void **)&v.d_rows, all * 4));
   TRY(cudaMalloc((void **)&v.d_addresses, all * 4));
   TRY(cudaMalloc((void **)&v.d_index, all * 8));
@@ -655,6 +665,7 @@ static void v41(bool quick, uint64_t seed)
   for (int c = 0; c < V41_CACHES; c++) {
     gpu_close(v.g[c]);
   }
+  cudaFree(v41_stamp);
   cudaFree(v.d_rows);
   cudaFree(v.d_addresses);
   cudaFree(v.d_index);
@@ -735,7 +746,7 @@ static int call_empty(void *arg, int step, void *stream)
   return floor_empty(stream);
 }
 
-int check_bench(const char *file, bool quick, uint64_t seed)
+int check_bench(const char *file, bool quick, uint64_t seed, const char *only)
 {
   if (file != NULL && (json = fopen(file, "w")) == NULL) {
     fprintf(stderr, "check_kernels: cannot write %s\n", file);
@@ -752,12 +763,17 @@ int check_bench(const char *file, bool quick, uint64_t seed)
   if (json != NULL) {
     fprintf(json, "{\"bench\":\"empty\",\"event_us\":%.2f,\"graph_us\":%.2f}\n", (double)empty.median, (double)node);
   }
-  peers(quick, seed);
-  if (trouble == NULL) {
+  if (only == NULL || strcmp(only, "peer") == 0) {
+    peers(quick, seed);
+  }
+  if (trouble == NULL && (only == NULL || strcmp(only, "v41") == 0)) {
     v41(quick, seed);
   }
-  if (trouble == NULL) {
+  if (trouble == NULL && (only == NULL || strcmp(only, "copy") == 0)) {
     copies();
+  }
+  if (trouble == NULL && (only == NULL || strcmp(only, "step") == 0)) {
+    TRY(bench_step(json, seed));
   }
   if (trouble != NULL) {
     fprintf(stderr, "check_kernels: bench stopped: %s (%s)\n", trouble, cudaGetErrorString(cudaGetLastError()));

@@ -1,8 +1,11 @@
 /* check_kernels: every variant of every kernel against the reference, all output and all state, bit for bit; exit 77 without a GPU.
  *
  *   check_kernels [--seed=N] [--rounds=N] [--large]   random structured batches; --large: a host pool beyond 4 GiB, 512 requests, k 4096 x
- *   8, 70,000 slots check_kernels --soak=N [--seed=N]                 at least N selections compared
- *   check_kernels --bench[=FILE] [--quick]            times the call sites checked above (check_bench.c); JSON lines to FILE
+ *                                                     8, 70,000 slots
+ *   check_kernels --step [--seed=N] [--rounds=N]      the kernels of a step alone (check_step.c)
+ *   check_kernels --soak=N [--seed=N]                 at least N selections compared
+ *   check_kernels --bench[=FILE] [--quick] [--only=peer|v41|copy|step]   times the call sites checked above (check_bench.c, bench_step.c);
+ *                                                     JSON lines to FILE
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -227,6 +230,7 @@ static struct gpu_config random_config(struct kvl_rng *rng)
   c.pages_max = PICK(rng, c.rows_max >> c.geometry.page_shift, (c.rows_max >> c.geometry.page_shift) / 2, 1);
   c.pool_max = PICK(rng, 1, 30, 300, 2000);
   c.row_bytes = PICK(rng, 8, 16, 288, 584, 656, 1152);
+  c.stamped = kvl_rng_below(rng, 2) == 0;
   return c;
 }
 
@@ -348,6 +352,8 @@ int main(int argc, char **argv)
   bool with_large = false;
   bool bench = false;
   bool quick = false;
+  bool step_alone = false;
+  const char *only = NULL;
   const char *file = NULL;
   for (int i = 1; i < argc; i++) {
     if (strncmp(argv[i], "--seed=", 7) == 0) {
@@ -360,11 +366,16 @@ int main(int argc, char **argv)
       with_large = true;
     } else if (strcmp(argv[i], "--quick") == 0) {
       quick = true;
+    } else if (strcmp(argv[i], "--step") == 0) {
+      step_alone = true;
+    } else if (strncmp(argv[i], "--only=", 7) == 0) {
+      only = argv[i] + 7;
     } else if (strncmp(argv[i], "--bench", 7) == 0 && (argv[i][7] == '\0' || argv[i][7] == '=')) {
       bench = true;
       file = argv[i][7] == '=' ? argv[i] + 8 : NULL;
     } else {
-      fprintf(stderr, "usage: check_kernels [--seed=N] [--rounds=N] [--large] [--soak=N] [--bench[=FILE]] [--quick]\n");
+      fprintf(stderr, "usage: check_kernels [--seed=N] [--rounds=N] [--large] [--step] [--soak=N] [--bench[=FILE]] [--quick]"
+                      " [--only=peer|v41|copy|step]\n");
       return 2;
     }
   }
@@ -376,7 +387,7 @@ int main(int argc, char **argv)
   char name[256];
   printf("# %s; seed %" PRIu64 "\n", gpu_name(name, sizeof name), seed);
   if (bench) {
-    return check_bench(file, quick, seed);
+    return check_bench(file, quick, seed, only);
   }
   const char *bad = NULL;
   uint64_t selections = 0;
@@ -388,6 +399,16 @@ int main(int argc, char **argv)
   if (wanted > 0) {
     bad = soak(seed, wanted, &selections);
   } else {
+    char where[64] = "";
+    bad = check_step(seed, rounds, where, sizeof where);
+    if (bad != NULL) {
+      printf("DIFFERENT: seed %" PRIu64 " %s: %s\n", seed, where, bad);
+      return 1;
+    }
+    if (step_alone) {
+      printf("equal: kernels of a step, %" PRIu64 " rounds, 0 differences\n", rounds);
+      return 0;
+    }
     kvl_rng_init(&rng, seed, "segments", 0);
     bad = check_segments(&rng);
     for (; r < rounds && bad == NULL; r++) {

@@ -1,8 +1,9 @@
-/* The two halves of check_kernels. */
+/* The parts of check_kernels. */
 #ifndef KVL_TESTS_KERNELS_CHECK_KERNELS_H
 #define KVL_TESTS_KERNELS_CHECK_KERNELS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -10,7 +11,11 @@ extern "C" {
 #endif
 
 /* Times the kernels; one JSON object a line to `file` (NULL: none), a table to stdout. Returns the exit code. */
-int check_bench(const char *file, bool quick, uint64_t seed);
+int check_bench(const char *file, bool quick, uint64_t seed, const char *only);
+int bench_step(void *json, uint64_t seed); /* its part for the kernels of a step (bench_step.c); `json`: a FILE or NULL */
+
+/* The kernels of a step against their references (check_step.c): NULL, or what differed, and where. */
+const char *check_step(uint64_t seed, uint64_t rounds, char *where, size_t room);
 
 /* Floors (floor.cu): a bare gather of rows, `index` in rows from `pool`; and a hit-only look-up through a dense map. Return 0 or -EIO. */
 int floor_gather(const unsigned char *pool, const uint64_t *index, unsigned char *to, uint32_t rows, uint32_t row_bytes, uint32_t blocks,
@@ -21,6 +26,7 @@ int floor_pages(const int32_t *rows, const int32_t *frames, uint32_t pages, uint
                 void *stream);
 int floor_spin(uint64_t ns, void *stream); /* holds the stream for a while */
 int floor_empty(void *stream);
+int floor_clock(uint64_t *timer, uint64_t *cycles, uint32_t n, void *stream); /* [n] readings of the global timer and of clock64, one after another */
 
 #ifdef __cplusplus
 }

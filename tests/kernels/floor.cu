@@ -80,6 +80,16 @@ __global__ void spin_kernel(uint64_t ns)
 
 __global__ void empty_kernel() {}
 
+__global__ void clock_kernel(uint64_t *timer, uint64_t *cycles, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    uint64_t now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    timer[i] = now;
+    cycles[i] = (uint64_t)clock64();
+  }
+}
+
 int launched()
 {
   return cudaGetLastError() == cudaSuccess ? 0 : -EIO;
@@ -120,5 +130,11 @@ extern "C" int floor_spin(uint64_t ns, void *stream)
 extern "C" int floor_empty(void *stream)
 {
   empty_kernel<<<1, 32, 0, (cudaStream_t)stream>>>();
+  return launched();
+}
+
+extern "C" int floor_clock(uint64_t *timer, uint64_t *cycles, uint32_t n, void *stream)
+{
+  clock_kernel<<<1, 1, 0, (cudaStream_t)stream>>>(timer, cycles, n);
   return launched();
 }

@@ -279,7 +279,11 @@ const char *gpu_open(struct gpu **out, const struct gpu_config *config, uint64_t
                                         .counts = (void *)(g->d_out + o.counts),
                                         .arena = g->d_arena,
                                         .work = d_work};
+  if (c->stamped) {
+    CUDA(cudaMalloc((void **)&g->batch.stamp, 16));
+  }
   g->host_batch = g->batch;
+  g->host_batch.stamp = NULL;
   g->host_batch.entry = g->host_entry;
   g->host_batch.query = g->query;
   g->host_batch.rows = g->rows;
@@ -321,6 +325,7 @@ void gpu_close(struct gpu *g)
   cudaFree(g->arena_copy);
   cudaFree(g->d_out);
   cudaFree(g->batch.work);
+  cudaFree(g->batch.stamp);
   void *in;
   memcpy(&in, &g->batch.entry, sizeof in);
   cudaFree(in);
@@ -480,11 +485,25 @@ const char *gpu_device(struct gpu *g, const struct kvl_resolve_variant *variant,
     return bad;
   }
   g->batch.entries = entries;
+  uint64_t stamp[2] = {UINT64_MAX, 0};
+  if (g->batch.stamp != NULL) {
+    CUDA(cudaMemcpyAsync(g->batch.stamp, stamp, sizeof stamp, cudaMemcpyHostToDevice, g->stream));
+  }
   if (variant->run(&g->batch, g->stream) != 0) {
     DIFFERS("%s: the launch was refused: %s", variant->name, cudaGetErrorString(cudaGetLastError()));
   }
   if ((bad = download(g)) != NULL) {
     return bad;
+  }
+  if (g->batch.stamp != NULL) {
+    bool real = false; /* padding leaves no stamp */
+    for (uint32_t e = 0; e < entries; e++) {
+      real = real || g->entry[e].request != KVL_NONE;
+    }
+    CUDA(cudaMemcpy(stamp, g->batch.stamp, sizeof stamp, cudaMemcpyDeviceToHost));
+    if (real ? stamp[0] == 0 || stamp[0] > stamp[1] || stamp[1] == UINT64_MAX : stamp[0] != UINT64_MAX || stamp[1] != 0) {
+      DIFFERS("%s: stamps %llu and %llu", variant->name, (unsigned long long)stamp[0], (unsigned long long)stamp[1]);
+    }
   }
   struct outputs o = outputs_of(&g->c);
   const kvl_addr *addresses = (const void *)(g->out + o.addresses);

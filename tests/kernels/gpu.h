@@ -19,6 +19,7 @@ struct gpu_config {
   uint32_t row_bytes;
   uint32_t frames;      /* of the arena */
   uint64_t pool_skip;   /* bytes of the host pool before the first row, to get beyond 4 GiB */
+  bool stamped;         /* resolve is given a place for its time stamps */
   uint64_t pool_most;   /* 0, or the bytes that the requests' rows may take in all: their ranges then overlap */
 };
 
