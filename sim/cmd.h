@@ -9,6 +9,7 @@ int kvl_cmd_reproduce(int argc, char **argv);
 int kvl_cmd_scenario(int argc, char **argv);
 int kvl_cmd_trace(int argc, char **argv);
 int kvl_cmd_results(int argc, char **argv);
+int kvl_cmd_validate(int argc, char **argv);
 
 /* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */
 int kvl_cmd_format(const char *subcommand, const char *word, int *format);

@@ -6,13 +6,15 @@ struct wrapping {
   const struct kvl_log *log;
   uint32_t gpus;
   struct kvl_replay_report *report;
+  const struct kvl_run_options *options;
   volatile sig_atomic_t stop;
 };
 
 static int wrap(void *context, struct kvl_plane **plane, struct kvl_err *err)
 {
   struct wrapping *w = context;
-  return kvl_plane_replay_create(plane, *plane, w->log, w->gpus, w->report, &w->stop, err);
+  int rc = w->options->wrap == NULL ? 0 : w->options->wrap(w->options->wrap_context, plane, err);
+  return rc != 0 ? rc : kvl_plane_replay_create(plane, *plane, w->log, w->gpus, w->report, &w->stop, err);
 }
 
 int kvl_replay(const struct kvl_log *log, const struct kvl_run_options *options, struct kvl_replay_result *result, struct kvl_err *err)
@@ -24,7 +26,7 @@ int kvl_replay(const struct kvl_log *log, const struct kvl_run_options *options,
   if (rc != 0) {
     return rc;
   }
-  struct wrapping w = {.log = log, .gpus = kvl_scenario_of(doc)->node.decode_gpus, .report = &result->report};
+  struct wrapping w = {.log = log, .gpus = kvl_scenario_of(doc)->node.decode_gpus, .report = &result->report, .options = options};
   struct kvl_run_options o = *options;
   o.wrap = wrap;
   o.wrap_context = &w;

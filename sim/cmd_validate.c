@@ -1,0 +1,172 @@
+/* kvloan validate SCENARIO.json */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/cmd.h"
+#include "sim/validate.h"
+
+enum { SETS_MAX = 256 };
+
+static const char help[] =
+  "usage: kvloan validate SCENARIO.json [OPTIONS]\n"
+  "\n"
+  "Runs the scenario on a plane with real bytes and compares the model plane with it, in two ways: the recorded completions are replayed (every decision must\n"
+  "be the same, every count by tier equal), and the same scenario is forecast independently (each tier within 2 % of all selections). Times are printed with the\n"
+  "model's error beside them. Exit 1 on any byte that differs, decision that differs, or tier past its bound.\n"
+  "  --plane=cuda|host|model  what is measured (default: cuda)\n"
+  "  --check=all|sample|none  steps whose selected rows are read back and compared (default: all)\n"
+  "  --set=KEY=VALUE      change a scenario key by its path; repeat as you like\n"
+  "  --store=FILE.db      keep the run and the comparison in a result store\n"
+  "  --record=FILE        keep the decision log\n"
+  "  --threads=N          that resolve selections (default: all cores)\n"
+  "  --format=table|json|tsv   (--json and --tsv for short)\n";
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  stop = 1;
+}
+
+/* What a reader should know beside the table. */
+static void print_notes(const struct kvl_validate_result *r, const struct kvl_run_options *o, uint32_t failed)
+{
+  if (r->run.mismatches != 0) {
+    fprintf(stderr, "the first row with other bytes: %s\n", r->run.measured.first_mismatch);
+  }
+  if (r->replay.failed != 0) {
+    fprintf(stderr, "%s\n", r->replay.why.text);
+  }
+  if (r->replay.steps_differ != 0) {
+    fprintf(stderr, "counts differ when replayed: %s\n", r->replay.first_difference);
+  }
+  if (o->check != KVL_CHECK_NONE && r->run.rows_checked == 0 && r->run.engine.summary.selections_total != 0) {
+    fprintf(stderr, "note: the %s plane checks no bytes\n", o->plane);
+  }
+  if (strcmp(o->plane, "cuda") != 0) {
+    fprintf(stderr, "note: times of the %s plane come from the cost model: nothing but the GPU measures them\n", o->plane);
+  }
+  if (o->store != NULL) {
+    fprintf(stderr, "stored as run %" PRId64 " in %s\n", r->run.run, o->store);
+  }
+  fprintf(stderr, "validation %s: %" PRIu32 " of its rows failed\n", failed == 0 ? "passed" : "FAILED", failed);
+}
+
+static int validate(const char *path, const char *const *sets, unsigned set_count, const struct kvl_run_options *options, int format)
+{
+  struct kvl_err err = {""};
+  struct kvl_scenario_doc *doc = NULL;
+  static struct kvl_validate_result result;
+  int code = 1;
+  if (kvl_scenario_load(&doc, path, sets, set_count, &err) != 0) {
+    fprintf(stderr, "%s\n", err.text);
+    return 1;
+  }
+  struct sigaction action = {.sa_handler = on_signal};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &action, NULL);
+  int rc = kvl_validate(doc, options, &result, &err);
+  if (rc != 0) {
+    fprintf(stderr, "%s\n", err.text);
+    code = stop != 0 ? 130 : 1;
+  } else {
+    const struct kvl_scenario *s = kvl_scenario_of(doc);
+    char title[KVL_NAME_MAX + 96];
+    (void)snprintf(title, sizeof title, "%s, %s: %s plane against the model plane", s->name, kvl_mode_name(s->mode), options->plane);
+    kvl_validation_write(stdout, (enum kvl_format)format, title, &result.validation);
+    uint32_t failed = kvl_validation_failed(&result.validation);
+    print_notes(&result, options, failed);
+    code = failed != 0;
+  }
+  kvl_scenario_free(doc);
+  return code;
+}
+
+static char *join_arguments(int argc, char **argv)
+{
+  size_t bytes = sizeof "kvloan";
+  for (int i = 0; i < argc; i++) {
+    bytes += strlen(argv[i]) + 1;
+  }
+  char *text = malloc(bytes);
+  size_t at = text == NULL ? 0 : (size_t)snprintf(text, bytes, "kvloan");
+  for (int i = 0; text != NULL && i < argc; i++) {
+    at += (size_t)snprintf(text + at, bytes - at, " %s", argv[i]);
+  }
+  return text;
+}
+
+int kvl_cmd_validate(int argc, char **argv)
+{
+  static const struct option options[] = {
+    {"plane", required_argument, NULL, 'p'},   {"check", required_argument, NULL, 'c'},  {"set", required_argument, NULL, 's'},
+    {"store", required_argument, NULL, 'o'},   {"record", required_argument, NULL, 'r'}, {"threads", required_argument, NULL, 't'},
+    {"format", required_argument, NULL, 'f'},  {"json", no_argument, NULL, 'j'},         {"tsv", no_argument, NULL, 'T'},
+    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+  };
+  const char *sets[SETS_MAX];
+  unsigned set_count = 0;
+  struct kvl_run_options run = {.plane = "cuda", .stop = &stop};
+  int option, format = KVL_FORMAT_TABLE, check = KVL_CHECK_ALL;
+  char *command = join_arguments(argc, argv); /* before getopt reorders them */
+  optind = 1;
+  opterr = 0;
+  int code = 0;
+  while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (option) {
+    case 'p':
+      run.plane = optarg;
+      break;
+    case 'c':
+      code = kvl_cmd_check("validate", optarg, &check) != 0 ? 2 : 0;
+      break;
+    case 's':
+      if (set_count == SETS_MAX) {
+        fprintf(stderr, "kvloan validate: more than %d --set options\n", SETS_MAX);
+        code = 2;
+        break;
+      }
+      sets[set_count++] = optarg;
+      break;
+    case 'o':
+      run.store = optarg;
+      break;
+    case 'r':
+      run.record = optarg;
+      break;
+    case 't':
+      code = kvl_cmd_threads("validate", optarg, &run.threads) != 0 ? 2 : 0;
+      break;
+    case 'f':
+      code = kvl_cmd_format("validate", optarg, &format) != 0 ? 2 : 0;
+      break;
+    case 'j':
+      format = KVL_FORMAT_JSON;
+      break;
+    case 'T':
+      format = KVL_FORMAT_TSV;
+      break;
+    case 'h':
+      fputs(help, stdout);
+      free(command);
+      return 0;
+    default:
+      code = kvl_cmd_bad_option("validate", argc, argv, options, option);
+    }
+  }
+  if (code == 0 && argc - optind != 1) {
+    fprintf(stderr, "kvloan validate: %s (kvloan validate --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");
+    code = 2;
+  }
+  run.check = (enum kvl_check)check;
+  run.command = command;
+  code = code != 0 ? code : validate(argv[optind], sets, set_count, &run, format);
+  free(command);
+  return code;
+}

@@ -1,0 +1,198 @@
+#include "sim/validate_rows.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "sim/validate.h"
+
+static double *value_of(struct kvl_validation_row *row, int side)
+{
+  double *const values[KVL_SIDES] = {&row->measured, &row->same_steps, &row->forecast};
+  return values[side];
+}
+
+/* A count that only the measured run has, and that must not pass `bound`. */
+static void limit_row(struct kvl_validation *v, const char *section, const char *key, uint64_t value, double bound)
+{
+  struct kvl_validation_row *row = kvl_validation_add(v, section, key, "");
+  row->measured = (double)value;
+  row->bound = bound;
+  row->verdict = row->measured <= bound ? KVL_VERDICT_OK : KVL_VERDICT_FAILED;
+}
+
+static void measured_row(struct kvl_validation *v, const char *section, const char *key, const char *unit, double value)
+{
+  kvl_validation_add(v, section, key, unit)->measured = value;
+}
+
+static void bytes_rows(struct kvl_validation *v, const struct kvl_run_result *run)
+{
+  measured_row(v, "bytes", "rows_checked", "", (double)run->rows_checked);
+  limit_row(v, "bytes", "mismatches", run->mismatches, 0);
+}
+
+static void replay_rows(struct kvl_validation *v, const struct kvl_replay_report *replay)
+{
+  measured_row(v, "replay", "decisions_identical", "", (double)replay->decisions);
+  limit_row(v, "replay", "decisions_differ", replay->failed != 0, 0);
+  measured_row(v, "replay", "steps", "", (double)replay->steps);
+  limit_row(v, "replay", "steps_differ", replay->steps_differ, 0);
+}
+
+/* Counts by tier. Replayed, they must be equal; forecast, each tier's share of all selections within the bound. */
+static void selection_rows(struct kvl_validation *v, const struct kvl_validate_side *side, const struct kvl_replay_report *replay)
+{
+  const struct kvl_summary *m = side[KVL_SIDE_MEASURED].summary, *f = side[KVL_SIDE_FORECAST].summary;
+  for (unsigned t = 0; t < KVL_REPORT_TIERS; t++) {
+    if (m->selections_by_tier[t] == 0 && f->selections_by_tier[t] == 0) {
+      continue;
+    }
+    struct kvl_validation_row *row = kvl_validation_add(v, "selections", kvl_tier_name(t), "");
+    row->measured = (double)m->selections_by_tier[t];
+    row->same_steps = (double)replay->replayed.lanes[t];
+    row->forecast = (double)f->selections_by_tier[t];
+    double total = m->selections_total == 0 ? 1 : (double)m->selections_total, other = f->selections_total == 0 ? 1 : (double)f->selections_total;
+    row->same_steps_error = 100.0 * (row->same_steps - row->measured) / total;
+    row->forecast_error = 100.0 * (row->forecast / other - row->measured / total);
+    row->bound = KVL_VALIDATE_TIERS_PERCENT;
+    bool equal = replay->failed == 0 && replay->replayed.lanes[t] == m->selections_by_tier[t];
+    row->verdict = equal && fabs(row->forecast_error) <= row->bound ? KVL_VERDICT_OK : KVL_VERDICT_FAILED;
+  }
+  struct kvl_validation_row *row = kvl_validation_add(v, "selections", "rows_fetched", "");
+  row->measured = (double)m->rows_fetched;
+  row->same_steps = (double)replay->replayed.fetched;
+  row->forecast = (double)f->rows_fetched;
+  kvl_validation_errors(row);
+}
+
+/* One row from a number of each side; NAN where a side has none. Nothing when no side has any. */
+static void sides_row(struct kvl_validation *v, const char *section, const char *key, const char *unit, const double value[KVL_SIDES])
+{
+  if (isnan(value[0]) && isnan(value[1]) && isnan(value[2])) {
+    return;
+  }
+  struct kvl_validation_row *row = kvl_validation_add(v, section, key, unit);
+  for (int i = 0; i < KVL_SIDES; i++) {
+    *value_of(row, i) = value[i];
+  }
+  kvl_validation_errors(row);
+}
+
+static void time_rows(struct kvl_validation *v, const struct kvl_validate_side *side)
+{
+  for (int k = 0; k < KVL_WATCH_KINDS; k++) {
+    double count[KVL_SIDES], mean[KVL_SIDES], median[KVL_SIDES];
+    bool any = false;
+    for (int i = 0; i < KVL_SIDES; i++) {
+      const struct kvl_hist *h = &side[i].watch->ns[k];
+      count[i] = (double)h->count;
+      mean[i] = h->count == 0 ? (double)NAN : kvl_hist_mean(h) / 1e3;
+      median[i] = h->count == 0 ? (double)NAN : (double)kvl_hist_percentile(h, 500) / 1e3;
+      any = any || h->count != 0;
+    }
+    if (any) {
+      char key[48];
+      const char *name = kvl_watch_name((enum kvl_watch_kind)k);
+      (void)snprintf(key, sizeof key, "%s.count", name);
+      sides_row(v, "times", key, "", count);
+      (void)snprintf(key, sizeof key, "%s.mean", name);
+      sides_row(v, "times", key, "us", mean);
+      (void)snprintf(key, sizeof key, "%s.p50", name);
+      sides_row(v, "times", key, "us", median);
+    }
+  }
+  double batch[KVL_SIDES];
+  for (int i = 0; i < KVL_SIDES; i++) {
+    batch[i] = kvl_hist_mean(&side[i].watch->batch);
+  }
+  sides_row(v, "times", "batch.mean", "", batch);
+}
+
+/* Bytes and rates: of all traffic, and of what was moved in a time that was watched. Bytes a nanosecond are GB/s. */
+static void link_rows(struct kvl_validation *v, const struct kvl_validate_side *side)
+{
+  double bytes[KVL_SIDES], busy[KVL_SIDES];
+  for (int i = 0; i < KVL_SIDES; i++) {
+    bytes[i] = side[i].summary == NULL ? (double)NAN : (double)side[i].summary->host_link_bytes;
+    busy[i] = side[i].summary == NULL || i == KVL_SIDE_SAME_STEPS ? (double)NAN : 100.0 * side[i].summary->host_link_busy_share;
+  }
+  sides_row(v, "link", "host_link_bytes", "B", bytes);
+  sides_row(v, "link", "host_link_busy", "%", busy);
+  for (int k = 0; k < KVL_WATCH_KINDS; k++) {
+    double moved[KVL_SIDES], rate[KVL_SIDES];
+    bool any = false;
+    for (int i = 0; i < KVL_SIDES; i++) {
+      const struct kvl_watch *w = side[i].watch;
+      double ns = kvl_hist_mean(&w->ns[k]) * (double)w->ns[k].count;
+      moved[i] = (double)w->bytes[k];
+      rate[i] = w->bytes[k] == 0 || ns <= 0 ? (double)NAN : moved[i] / ns;
+      any = any || w->bytes[k] != 0;
+    }
+    if (any) {
+      char key[48];
+      const char *name = kvl_watch_name((enum kvl_watch_kind)k);
+      (void)snprintf(key, sizeof key, "%s.bytes", name);
+      sides_row(v, "link", key, "B", moved);
+      (void)snprintf(key, sizeof key, "%s.rate", name);
+      sides_row(v, "link", key, "GB/s", rate);
+    }
+  }
+}
+
+static void timing_rows(struct kvl_validation *v, const char *name, const struct kvl_plane_times *t)
+{
+  char key[48];
+  if (t->count == 0) {
+    return;
+  }
+  (void)snprintf(key, sizeof key, "%s.launches", name);
+  measured_row(v, "device", key, "", (double)t->count);
+  (void)snprintf(key, sizeof key, "%s.mean", name);
+  measured_row(v, "device", key, "us", (double)t->sum_ns / (double)t->count / 1e3);
+  (void)snprintf(key, sizeof key, "%s.min", name);
+  measured_row(v, "device", key, "us", (double)t->min_ns / 1e3);
+  (void)snprintf(key, sizeof key, "%s.max", name);
+  measured_row(v, "device", key, "us", (double)t->max_ns / 1e3);
+}
+
+/* What only the device's own clock knows: kernels by stage, copies by kind. */
+static void device_rows(struct kvl_validation *v, const struct kvl_plane_measured *m)
+{
+  static const char *const stages[KVL_STAGE_KINDS] = {
+    [KVL_STAGE_WRITE] = "kernel.write", [KVL_STAGE_WAIT] = "kernel.wait", [KVL_STAGE_RESOLVE] = "kernel.resolve", [KVL_STAGE_ANNOUNCE] = "kernel.announce",
+    [KVL_STAGE_END_GROUP] = "kernel.end_group", [KVL_STAGE_REPLAY] = "kernel.replay", [KVL_STAGE_READ] = "kernel.read", [KVL_STAGE_COMPUTE] = "kernel.compute",
+  };
+  static const char *const traffic[KVL_TRAFFIC_KINDS] = {
+    [KVL_TRAFFIC_POPULATION] = "copy.population", [KVL_TRAFFIC_PAGES] = "copy.pages", [KVL_TRAFFIC_WRITE_BACK] = "copy.write_back",
+    [KVL_TRAFFIC_PREFETCH] = "copy.prefetch", [KVL_TRAFFIC_FETCH] = "copy.fetch",
+  };
+  for (int i = 0; i < KVL_STAGE_KINDS; i++) {
+    if (stages[i] != NULL) {
+      timing_rows(v, stages[i], &m->kernel[i]);
+    }
+  }
+  for (int i = 0; i < KVL_TRAFFIC_KINDS; i++) {
+    char key[48];
+    if (m->traffic[i].bytes == 0) {
+      continue;
+    }
+    (void)snprintf(key, sizeof key, "%s.bytes", traffic[i]);
+    measured_row(v, "device", key, "B", (double)m->traffic[i].bytes);
+    timing_rows(v, traffic[i], &m->traffic[i].times);
+    if (m->traffic[i].times.sum_ns != 0) {
+      (void)snprintf(key, sizeof key, "%s.rate", traffic[i]);
+      measured_row(v, "device", key, "GB/s", (double)m->traffic[i].bytes / (double)m->traffic[i].times.sum_ns);
+    }
+  }
+}
+
+void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side side[KVL_SIDES], const struct kvl_run_result *run,
+                       const struct kvl_replay_report *replay)
+{
+  bytes_rows(v, run);
+  replay_rows(v, replay);
+  selection_rows(v, side, replay);
+  time_rows(v, side);
+  link_rows(v, side);
+  device_rows(v, &run->measured);
+}
