@@ -9,6 +9,7 @@
 
 #include "backend/base/nearest.h"
 #include "sim/plane_model.h"
+#include "sim/plane_real.h"
 #include "sim/plane_record.h"
 #include "sim/version.h"
 
@@ -89,7 +90,7 @@ static int open_plane(const struct kvl_run_options *o, const struct kvl_plane_mo
     return kvl_plane_model_create(plane, &c, err);
   }
   if (strcmp(o->plane, "cuda") == 0) {
-    return kvl_err_set(err, -ENOSYS, "--plane=cuda: this build has no CUDA plane; --plane=host moves real bytes without a GPU");
+    return kvl_plane_real_create(plane, &c, err);
   }
   return kvl_err_set(err, -EINVAL, "--plane=%s: no such plane; did you mean %s?", o->plane, kvl_nearest(o->plane, planes, 3));
 }
@@ -147,13 +148,15 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
   /* Every request must fit an empty node (I9: what fits alone is served in the end; what does not is refused now, not in mid-run). */
   rc = rc != 0 ? rc : kvl_scenario_check_tokens(doc, kvl_load_tokens_max(load), err);
   rc = rc != 0 ? rc : open_selections(s, &source, err);
+  struct kvl_plane_model_config pc;
   if (rc == 0) {
-    struct kvl_plane_model_config pc = {
+    pc = (struct kvl_plane_model_config){
       .scenario = s,
       .selections = source,
       .slots = slots_in_use(s, load, frames),
       .frames = (uint32_t)frames,
       .tokens_max = kvl_load_tokens_max(load),
+      .queries_max = kvl_queries_max(s),
       .threads = o->threads != 0 ? o->threads : cores < 1 ? 1 : (uint32_t)cores,
     };
     rc = open_plane(o, &pc, &base, err);
@@ -187,7 +190,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     sum->selections_per_wall_s = sum->wall_s > 0 ? (double)sum->selections_total / sum->wall_s : 0.0;
     sum->peak_memory_bytes = peak_memory_bytes();
     rc = rc != 0 || record == NULL ? rc : kvl_plane_record_finish(record, result->engine.status, err);
-    result->estimates = kvl_plane_model_estimates(base);
+    result->estimates = strcmp(o->plane, "cuda") == 0 ? kvl_plane_real_estimates(&pc) : kvl_plane_model_estimates(base);
     sum->compute_is_estimate = (result->estimates & KVL_ESTIMATE_ROOFLINE) != 0;
     sum->is_extrapolated = (result->estimates & (KVL_ESTIMATE_COMPUTE_OUTSIDE | KVL_ESTIMATE_LINK_OUTSIDE | KVL_ESTIMATE_FOREIGN_PROFILE)) != 0;
     if (base->ops->measured != NULL) {

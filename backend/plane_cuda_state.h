@@ -1,0 +1,185 @@
+/* Inside of the CUDA plane; included by its files only.
+ *
+ * plane_cuda.c        opening and closing, the clock, completions
+ * plane_cuda_slot.c   a request's device state: opened, mirrored, its bytes made
+ * plane_cuda_step.c   a decode step: its graph, its submission, what came of it
+ * plane_cuda_copy.c   lists in pinned memory that kernels read; page copies, write-back */
+#ifndef KVL_BACKEND_PLANE_CUDA_STATE_H
+#define KVL_BACKEND_PLANE_CUDA_STATE_H
+
+#include "backend/gpu.h"
+#include "backend/layout.h"
+#include "backend/plane_cuda.h"
+#include "kernels/resolve_ref.h"
+
+enum {
+  LISTS = 32,                   /* lists in flight; more wait for the oldest */
+  LIST_BYTES = 1 << 20,
+  COPY_BLOCKS = 16,             /* multiprocessors for a page copy by a kernel: enough for the whole link (results/hardware) */
+  RUN_BYTES_MIN = 256 * 1024,   /* page copies whose runs are shorter go through a kernel instead of the copy engine */
+};
+
+/* A list that a kernel reads while the next ones are made. */
+struct list {
+  void *memory;                 /* pinned: the count, then from byte 16 the entries */
+  struct kvl_gpu_event *done;
+  bool busy;
+};
+
+/* Tail rows that a step committed, for their way to the host. */
+struct committed {
+  kvl_request slot;
+  uint16_t cache;
+  kvl_slot place;
+  kvl_row row;
+};
+
+struct cuda_slot {
+  bool open, filling;           /* filling: its rows are still being made (the event below) */
+  uint64_t session;
+  struct kvl_gpu_event *filled;
+  struct kvl_cache **mirror;    /* [caches] committed, tail and scratch as the reference keeps them; no hot rows */
+  void *mirror_memory;
+  kvl_frame *page_map;          /* [pages_max] as on the device */
+  uint32_t prepared_tokens, prepared_queries, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
+  struct kvl_fill *fill;        /* pinned: the fills of its opening, at most 3 a cache */
+  uint32_t *fill_count;         /* pinned: [2] of the two launches */
+};
+
+struct page_copy_event {
+  uint64_t tag, bytes;
+  enum kvl_copy_kind kind;
+  struct kvl_gpu_event *begin, *end;
+};
+
+struct graph {
+  struct cuda_gpu *gpu;
+  uint32_t entries;
+  struct kvl_gpu_graph *graph;
+};
+
+struct cuda_gpu {
+  struct cuda_plane *plane;
+  uint32_t index;
+  struct kvl_gpu *gpu;
+  const struct kvl_gpu_kernels *k;
+  kvl_gpu_stream main, copy, write_back, fill, upload, side; /* side: forked from the main one inside a graph */
+  struct kvl_gpu_event *side_fork, *side_join;
+
+  unsigned char *arena;         /* HBM */
+  unsigned char *witness;       /* HBM, NULL when nothing is checked */
+  unsigned char *staging;       /* HBM: one session's rows on their way to the host */
+  unsigned char *weights;       /* HBM that the stand-in layers read */
+  unsigned char *host;          /* pinned: the complete histories, slot by slot */
+  unsigned char *state, *blank; /* HBM: slots' state; a blank one */
+  struct kvl_resolve_entry *slot_entry[KVL_REFDEV_CACHES], *entry[KVL_REFDEV_CACHES];
+  struct kvl_gpu_point *point;  /* device */
+  struct kvl_gpu_point *point_host; /* the same, in ordinary memory */
+  kvl_addr **addresses;         /* [points], device */
+  uint32_t *fetch_count, *work;
+  uint64_t *digest, *witness_digest;
+  uint32_t *point_of_reader;
+  uint64_t *stamps_device, *stamps; /* the latter pinned */
+  uint64_t *duration;           /* device: [0] of a layer without reads, [1] with */
+  uint64_t *sink, *starts;      /* device */
+  uint32_t *selections_device, *selections; /* [slots][2][words]; the latter pinned */
+  struct kvl_gpu_item *item;    /* pinned */
+  struct kvl_fill *write;       /* pinned: [caches][writes_max] rows that the step writes */
+  uint32_t *write_count;        /* pinned: [caches] */
+  struct kvl_segment *commit;   /* pinned: scratch -> tail */
+  uint32_t *commit_count;       /* pinned */
+  uint32_t *check;              /* pinned */
+  struct kvl_step_outcome *outcome, *checked; /* pinned: of the graph; of the comparison after it */
+  struct kvl_fetch *bank_copies;
+  kvl_row *bank_dropped;
+  uint32_t *bank_copy_count, *bank_drop_count, *bank_work;
+
+  struct list list[LISTS];
+  uint32_t list_next;
+  struct cuda_slot *slot;
+  struct graph *graph;          /* [slots + 1] by entries */
+
+  /* page copies in flight, oldest first; ring of `copies_max` */
+  struct page_copy_event *flight[2];
+  uint32_t flight_first[2], flight_count[2], flight_capacity[2];
+
+  /* the step in flight or just done */
+  bool in_step;
+  struct kvl_gpu_event *step_done, *check_done, *uploaded, *serial_begin, *serial_end, *wrote_back, *kept;
+  bool check_pending, had_serial;
+  uint64_t number, submit_ns, serial_bytes;
+  uint32_t items;
+  uint64_t compute_ns, revoked, admissions; /* the last two: host time spent on them, ns */
+  uint32_t *seen, epoch;        /* [largest rows_max]: rows that the queries before named */
+  uint64_t shared_lanes;
+  uint64_t reader_ns;           /* mean of a reading layer so far: the stand-in's share of the layer is the rest */
+  struct committed *committed;  /* by the last step */
+  uint32_t committed_count;
+  struct kvl_poke *poke;        /* for the next step: tail places of rows that the last one committed */
+  uint32_t poke_count, poke_capacity;
+  struct kvl_step_result result;
+  struct kvl_plane_point *totals;
+  uint64_t link_busy_ns, link_bytes;
+};
+
+struct cuda_plane {
+  struct kvl_plane plane;
+  struct kvl_plane_cuda_config config;
+  struct kvl_stage *stages;
+  bool opened;                  /* created as a whole: the inputs are ours to close */
+  struct kvl_layout layout;
+  struct kvl_cache_geometry mirror_geometry[KVL_REFDEV_CACHES];
+  uint32_t readers, pages_max, queries_max, k_max, writes_max;
+  uint32_t points_all;          /* selections, and the pool as one more */
+  uint32_t pool_cache;
+  uint64_t frame_offset[KVL_REFDEV_CACHES];  /* bytes of a cache's rows within a frame */
+  uint64_t host_offset[KVL_REFDEV_CACHES];   /* bytes of a cache's rows within a slot's history */
+  uint32_t rows_max[KVL_REFDEV_CACHES];
+  uint64_t host_slot_bytes;
+  uint64_t selection_words;
+  /* word offsets within a slot's state */
+  uint64_t head_at[KVL_REFDEV_CACHES], place_at[KVL_REFDEV_CACHES], stamp_at[KVL_REFDEV_CACHES], row_at[KVL_REFDEV_CACHES],
+    pinned_at[KVL_REFDEV_CACHES], tail_at[KVL_REFDEV_CACHES], map_at, state_words;
+  uint32_t stamp_pairs, stamp_layer, stamp_reader, stamp_resolve, stamp_bank; /* first pair of each kind */
+  uint64_t start_wall_ns, now_ns;
+  struct cuda_gpu *gpu;
+  struct kvl_plane_measured measured;
+};
+
+static inline struct cuda_plane *kvl_cuda_of(struct kvl_plane *plane)
+{
+  return (struct cuda_plane *)plane; /* the first member */
+}
+
+uint64_t kvl_cuda_wall_ns(const struct cuda_plane *c); /* since creation */
+void kvl_cuda_count(struct kvl_plane_times *times, uint64_t ns);
+
+/* plane_cuda_copy.c */
+int kvl_cuda_lists_open(struct cuda_gpu *g, struct kvl_err *err);
+void kvl_cuda_lists_close(struct cuda_gpu *g);
+int kvl_cuda_segments(struct cuda_gpu *g, const struct kvl_segment *segments, uint32_t count, const unsigned char *from, unsigned char *to,
+                      uint32_t blocks_max, kvl_gpu_stream stream, struct kvl_err *err);
+int kvl_cuda_pokes(struct cuda_gpu *g, const struct kvl_poke *pokes, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err);
+int kvl_cuda_pages(struct cuda_gpu *g, const struct kvl_move *moves, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err);
+int kvl_cuda_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy, struct kvl_err *err);
+int kvl_cuda_copies_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: one is done */
+int kvl_cuda_keep(struct kvl_plane *plane, uint32_t gpu, const struct kvl_move *move, struct kvl_err *err);
+uint64_t kvl_cuda_host_offset(const struct cuda_plane *c, kvl_request slot, uint32_t cache, kvl_row row); /* bytes into the host pool, and the witness */
+
+/* plane_cuda_slot.c */
+int kvl_cuda_slots_open(struct cuda_gpu *g, struct kvl_err *err);
+void kvl_cuda_slots_close(struct cuda_gpu *g);
+int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_request *request, struct kvl_err *err);
+void kvl_cuda_request_close(struct kvl_plane *plane, uint32_t gpu, kvl_request slot);
+int kvl_cuda_wait_filled(struct cuda_gpu *g, kvl_request slot, kvl_gpu_stream stream, struct kvl_err *err);
+int kvl_cuda_add_poke(struct cuda_gpu *g, uint64_t word, uint32_t value, struct kvl_err *err);
+int kvl_cuda_poke_head(struct cuda_gpu *g, kvl_request slot, uint32_t cache, uint32_t scratch, struct kvl_err *err);
+
+/* plane_cuda_step.c */
+int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err);
+void kvl_cuda_steps_close(struct cuda_gpu *g);
+int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err);
+int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: it is done */
+int kvl_cuda_collect_check(struct cuda_gpu *g, struct kvl_err *err); /* of the last step, if one is pending */
+
+#endif
