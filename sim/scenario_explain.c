@@ -20,6 +20,7 @@ struct facts {
   uint64_t page_bytes, frames;
   struct {
     uint64_t hbm, host, limit, fit; /* sessions of one decode GPU; UINT64_MAX: does not bind */
+    uint64_t plain_fit;             /* without speculation */
     const char *bound_by;
   } mode[3];
   uint64_t row_bytes_q8, index_bytes_q8; /* bytes a token times 256 */
@@ -53,35 +54,55 @@ static void find_tokens(const struct kvl_scenario *s, struct facts *f)
   }
 }
 
+/* How many sessions fit a decode GPU in a mode, and what binds. */
+static void find_capacity(const struct kvl_scenario *s, struct facts *f, int mode)
+{
+  bool resident = mode == KVL_MODE_RESIDENT;
+  uint64_t pool = f->frames * f->page_bytes, need = resident ? f->bytes.resident : f->bytes.fixed;
+  f->mode[mode].hbm = need == 0 ? UINT64_MAX : pool / need;
+  f->mode[mode].host = resident || f->bytes.host == 0 ? UINT64_MAX : s->node.host_pool_bytes / f->bytes.host / s->node.decode_gpus;
+  f->mode[mode].limit = resident || s->node.sessions_per_gpu_max == 0 ? UINT64_MAX : s->node.sessions_per_gpu_max;
+  uint64_t fit = f->mode[mode].hbm;
+  bool draft = f->bytes.draft != 0;
+  f->mode[mode].bound_by = resident ? draft ? "HBM pool: whole histories, draft state" : "HBM pool: whole histories"
+                           : draft  ? "HBM pool: fixed part, draft state"
+                                    : "HBM pool: fixed part";
+  if (f->mode[mode].host < fit) {
+    fit = f->mode[mode].host;
+    f->mode[mode].bound_by = "host pool";
+  }
+  if (f->mode[mode].limit < fit) {
+    fit = f->mode[mode].limit;
+    f->mode[mode].bound_by = "sessions_per_gpu_max";
+  }
+  if (s->limits.batch_max > 0 && s->limits.batch_max < fit) {
+    fit = s->limits.batch_max;
+    f->mode[mode].bound_by = "limits.batch_max";
+  }
+  f->mode[mode].fit = fit;
+}
+
 static void find_facts(const struct kvl_scenario *s, struct facts *f)
 {
   memset(f, 0, sizeof *f);
   find_tokens(s, f);
   kvl_session_bytes(s, f->tokens, &f->bytes);
   f->page_bytes = kvl_page_bytes(s);
-  f->frames = s->node.kv_pool_bytes / f->page_bytes;
-  uint64_t pool = f->frames * f->page_bytes;
+  f->frames = kvl_pool_bytes(s) / f->page_bytes;
   for (int mode = 0; mode < 3; mode++) {
-    bool resident = mode == KVL_MODE_RESIDENT;
-    uint64_t need = resident ? f->bytes.resident : f->bytes.fixed;
-    f->mode[mode].hbm = need == 0 ? UINT64_MAX : pool / need;
-    f->mode[mode].host = resident || f->bytes.host == 0 ? UINT64_MAX : s->node.host_pool_bytes / f->bytes.host / s->node.decode_gpus;
-    f->mode[mode].limit = resident || s->node.sessions_per_gpu_max == 0 ? UINT64_MAX : s->node.sessions_per_gpu_max;
-    uint64_t fit = f->mode[mode].hbm;
-    f->mode[mode].bound_by = resident ? "HBM pool: whole histories" : "HBM pool: fixed part";
-    if (f->mode[mode].host < fit) {
-      fit = f->mode[mode].host;
-      f->mode[mode].bound_by = "host pool";
+    find_capacity(s, f, mode);
+  }
+  if (s->speculation.method != KVL_SPECULATION_NONE) {
+    struct kvl_scenario plain = *s;
+    struct facts without = {.tokens = f->tokens};
+    plain.speculation.method = KVL_SPECULATION_NONE;
+    kvl_session_bytes(&plain, f->tokens, &without.bytes);
+    without.page_bytes = f->page_bytes;
+    without.frames = kvl_pool_bytes(&plain) / f->page_bytes;
+    for (int mode = 0; mode < 3; mode++) {
+      find_capacity(&plain, &without, mode);
+      f->mode[mode].plain_fit = without.mode[mode].fit;
     }
-    if (f->mode[mode].limit < fit) {
-      fit = f->mode[mode].limit;
-      f->mode[mode].bound_by = "sessions_per_gpu_max";
-    }
-    if (s->limits.batch_max > 0 && s->limits.batch_max < fit) {
-      fit = s->limits.batch_max;
-      f->mode[mode].bound_by = "limits.batch_max";
-    }
-    f->mode[mode].fit = fit;
   }
   uint64_t batch = f->mode[s->mode].fit;
   if (s->workload.kind == KVL_WORK_CLOSED && s->workload.concurrency / s->node.decode_gpus < batch) {
@@ -305,7 +326,7 @@ static void table_rates(FILE *out, const struct kvl_scenario *s, const struct fa
 {
   const struct kvl_rates *r = &f->rates;
   static const char *const what[KVL_RATE_STAGES] = {"one prefill at a time on each prefill GPU", "history to the decode node",
-                                                     "serialized work besides the population copy", "compute and bookkeeping, one token a step, full batches"};
+                                                     "serialized work besides the population copy", "compute and bookkeeping, full batches"};
   char a[SMALL_TEXT], b[SMALL_TEXT];
   if (r->input_tokens == 0) {
     return; /* a file that cannot be read */
@@ -320,7 +341,9 @@ static void table_rates(FILE *out, const struct kvl_scenario *s, const struct fa
     if (stage == KVL_RATE_PREFILL && !none) {
       (void)fprintf(out, ": %.4g ms each, %u GPUs", r->prefill_ms, (unsigned)s->node.prefill_gpus);
     } else if (stage == KVL_RATE_DECODE && !none) {
-      (void)fprintf(out, " of %s: %.4g ms a step, %u GPUs", grouped(r->batch, a), r->step_ms, (unsigned)s->node.decode_gpus);
+      (void)fprintf(out, " of %s: %.4g ms a step, ", grouped(r->batch, a), r->step_ms);
+      (void)(s->speculation.method == KVL_SPECULATION_NONE ? fprintf(out, "one token each") : fprintf(out, "%.3g tokens each", r->tokens_per_step));
+      (void)fprintf(out, ", %u GPUs", (unsigned)s->node.decode_gpus);
     }
     (void)fputc('\n', out);
   }
@@ -330,6 +353,28 @@ static void table_rates(FILE *out, const struct kvl_scenario *s, const struct fa
     (void)fprintf(out, "; the workload asks for %.4g a second%s", r->asked_per_s, more ? ": MORE than that, so its queue only grows" : "");
   }
   (void)fputs("; misses, waits and shared links only lower these\n", out);
+}
+
+static void table_capacity(FILE *out, const struct kvl_scenario *s, const struct facts *f)
+{
+  char a[SMALL_TEXT], b[SMALL_TEXT], c[SMALL_TEXT], d[SMALL_TEXT], e[SMALL_TEXT];
+  bool drafts = s->speculation.method != KVL_SPECULATION_NONE;
+  (void)fprintf(out, "\nSessions of that size on one decode GPU (pool %s: %s frames; host pool %s for %u)\n", amount(kvl_pool_bytes(s), a),
+                grouped(f->frames, b), amount(s->node.host_pool_bytes, c), (unsigned)s->node.decode_gpus);
+  if (drafts) {
+    (void)fprintf(out, "  speculation takes %s of the pool of %s on each GPU: draft weights %s, graphs %s, scratch %s\n", amount(kvl_speculation_bytes(s), a),
+                  amount(s->node.kv_pool_bytes, b), amount(s->speculation.weights_bytes, c), amount(s->speculation.graph_bytes, d),
+                  amount(s->speculation.scratch_bytes, e));
+  }
+  (void)fprintf(out, "  %-10s %8s %8s %8s %8s%s  %s\n", "mode", "HBM", "host", "limit", "fit", drafts ? "  without drafts" : "", "what binds in memory");
+  for (int mode = 0; mode < 3; mode++) {
+    (void)fprintf(out, "%s %-10s %8s %8s %8s %8s", mode == (int)s->mode ? "*" : " ", mode_names[mode], count_or_dash(f->mode[mode].hbm, a),
+                  count_or_dash(f->mode[mode].host, b), count_or_dash(f->mode[mode].limit, c), count_or_dash(f->mode[mode].fit, d));
+    if (drafts) {
+      (void)fprintf(out, "%16s", count_or_dash(f->mode[mode].plain_fit, e));
+    }
+    (void)fprintf(out, "  %s\n", f->mode[mode].bound_by);
+  }
 }
 
 static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const struct facts *f)
@@ -351,6 +396,10 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
   }
   if (!kvl_costs_suit_hardware(s)) {
     (void)fprintf(out, "            made for %s: on %s every time is an EXTRAPOLATION\n", s->costs.hardware, s->hardware.name);
+  }
+  if (s->speculation.method != KVL_SPECULATION_NONE) {
+    (void)fprintf(out, "  drafts    %s, %u a step: %s\n", s->speculation.name[0] != '\0' ? s->speculation.name : "dspark", (unsigned)s->speculation.drafts,
+                  s->speculation.source);
   }
   (void)fprintf(out, "  mode      %s\n\n", mode_names[s->mode]);
   table_caches(out, m);
@@ -375,19 +424,14 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
              m->pool_blocks == 0 && s->policy.bank_rows > 0 ? "the model announces no pool" : "");
   table_part(out, "fresh tail", f->bytes.tail, UINT64_MAX, "");
   table_part(out, "commit, overflow scratch", f->bytes.scratch, UINT64_MAX, "");
+  if (f->bytes.draft > 0) {
+    table_part(out, "draft state", f->bytes.draft, f->bytes.draft, "speculation");
+  }
   table_part(out, "reserved", f->bytes.fixed, f->bytes.resident, "each part in whole frames");
   table_part(out, "pinned on the host", f->bytes.host, UINT64_MAX, "");
   (void)fprintf(out, "  a frame is one page: %u tokens, %s B\n", (unsigned)s->policy.page_tokens, grouped(f->page_bytes, a));
 
-  (void)fprintf(out, "\nSessions of that size on one decode GPU (pool %s: %s frames; host pool %s for %u)\n", amount(s->node.kv_pool_bytes, a),
-                grouped(f->frames, b), amount(s->node.host_pool_bytes, c), (unsigned)s->node.decode_gpus);
-  (void)fprintf(out, "  %-10s %8s %8s %8s %8s  %s\n", "mode", "HBM", "host", "limit", "fit", "what binds in memory");
-  for (int mode = 0; mode < 3; mode++) {
-    char d[SMALL_TEXT];
-    (void)fprintf(out, "%s %-10s %8s %8s %8s %8s  %s\n", mode == (int)s->mode ? "*" : " ", mode_names[mode],
-                  count_or_dash(f->mode[mode].hbm, a), count_or_dash(f->mode[mode].host, b), count_or_dash(f->mode[mode].limit, c),
-                  count_or_dash(f->mode[mode].fit, d), f->mode[mode].bound_by);
-  }
+  table_capacity(out, s, f);
   uint64_t fit = f->mode[KVL_MODE_ADAPTIVE].fit;
   if (fit > 0 && fit != UINT64_MAX && f->bytes.rows > 0) {
     uint64_t left = f->frames * f->page_bytes - fit * f->bytes.fixed;
@@ -421,13 +465,13 @@ struct part {
   const char *name;
   uint64_t bytes;
 };
-enum { PARTS = 13 };
+enum { PARTS = 14 };
 
 static void list_parts(const struct facts *f, struct part parts[PARTS])
 {
   const struct kvl_session_bytes *b = &f->bytes;
   const struct part all[PARTS] = {{"rows", b->rows}, {"index", b->index}, {"whole", b->whole}, {"window", b->window}, {"maps", b->maps},
-                                  {"hot", b->hot}, {"bank", b->bank}, {"tail", b->tail}, {"scratch", b->scratch}, {"fixed", b->fixed},
+                                  {"hot", b->hot}, {"bank", b->bank}, {"tail", b->tail}, {"scratch", b->scratch}, {"draft", b->draft}, {"fixed", b->fixed},
                                   {"resident", b->resident}, {"host", b->host}, {"frame", f->page_bytes}};
   memcpy(parts, all, sizeof all);
 }
@@ -459,6 +503,9 @@ static void write_json(FILE *out, const struct kvl_scenario_doc *doc, const stru
     json_count(out, "host", f->mode[mode].host);
     json_count(out, "limit", f->mode[mode].limit);
     json_count(out, "fit", f->mode[mode].fit);
+    if (doc->scenario.speculation.method != KVL_SPECULATION_NONE) {
+      json_count(out, "fit_without_speculation", f->mode[mode].plain_fit);
+    }
     (void)fprintf(out, "\"bound_by\":\"%s\"}", f->mode[mode].bound_by);
   }
   (void)fputs("},\"requests_per_s_at_best\":{", out);
@@ -494,6 +541,9 @@ static void write_tsv(FILE *out, const struct kvl_scenario_doc *doc, const struc
   }
   for (int mode = 0; mode < 3; mode++) {
     (void)fprintf(out, "sessions_per_decode_gpu.%s\t%" PRIu64 "\tsessions\t%s\t0\n", mode_names[mode], f->mode[mode].fit, f->mode[mode].bound_by);
+    if (doc->scenario.speculation.method != KVL_SPECULATION_NONE) {
+      (void)fprintf(out, "sessions_per_decode_gpu_without_speculation.%s\t%" PRIu64 "\tsessions\tderived\t0\n", mode_names[mode], f->mode[mode].plain_fit);
+    }
   }
   for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {
     char number[KVL_TEXT_NUMBER_MAX];

@@ -18,6 +18,7 @@ struct kvl_rates {
   enum kvl_rate_stage least;
   double asked_per_s;                                  /* open loop: the arrival rate; 0: as many as come back */
   double prefill_ms, step_ms;                          /* one prefill; one decode step of `batch` requests */
+  double tokens_per_step;                              /* of one request: 1, or what speculation is expected to give at this batch */
   uint64_t batch;
 };
 
