@@ -58,7 +58,8 @@ static int open_preset(const struct kvl_scenario *s, struct kvl_selection_source
   }
   struct kvl_selection_source *generator = *source;
   uint64_t sessions = s->workload.requests < s->selection.library_sessions ? s->workload.requests : s->selection.library_sessions;
-  rc = kvl_source_open_library(source, generator, s->model.selection.points, (uint32_t)sessions, s->workload.input_tokens, s->workload.output_tokens, err);
+  rc = kvl_source_open_library(source, generator, s->model.selection.points, (uint32_t)sessions, s->workload.input_tokens, s->workload.output_tokens,
+                               kvl_queries_max(s), err);
   kvl_source_close(generator);
   return rc;
 }

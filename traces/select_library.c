@@ -6,17 +6,28 @@
 
 #include "traces/selection_impl.h"
 
+/* How a later query of a step differs from the first. */
+struct library_query {
+  uint32_t *lane;                   /* of all points, one after the other; the rows follow in the same memory, then the blocks */
+  int32_t *row;
+  int32_t *block;                   /* its pool's that the first has not, then the first's that it has not; each ascending */
+  uint32_t end[KVL_POINTS_MAX];     /* of a point's lanes */
+  uint32_t added, removed;          /* blocks */
+};
+
 struct library_step {
   int32_t *rows;                    /* own memory */
   uint32_t offset[KVL_POINTS_MAX];  /* of a point's rows; points of one cache overlap (they share most of their rows) */
   uint32_t count[KVL_POINTS_MAX];
   uint8_t *pool;                    /* gaps between its blocks, 7 bits a byte, high bit: more follow; NULL: none */
   uint32_t pool_count;
+  struct library_query *query;      /* [queries - 1] */
 };
 
 struct library_source {
   struct kvl_selection_source base;
-  uint32_t points, sessions, steps, pool_max;
+  uint32_t points, sessions, steps, queries, pool_max;
+  uint32_t start[KVL_POINTS_MAX], lanes; /* places of the points' rows, as long as they get */
   struct library_step *step;        /* session by session */
 };
 
@@ -26,7 +37,8 @@ struct library_stream {
   const struct library_step *first, *now; /* of this request's session */
   uint32_t input_tokens;
   const struct library_step *unpacked; /* whose pool lies in blocks */
-  int32_t *blocks;
+  int32_t *blocks;      /* of the first query, then one after the other */
+  int32_t *rows;        /* of later queries */
 };
 
 static void library_close(struct kvl_selection_source *source)
@@ -35,6 +47,10 @@ static void library_close(struct kvl_selection_source *source)
   for (size_t i = 0; l->step != NULL && i < (size_t)l->sessions * l->steps; i++) {
     free(l->step[i].rows);
     free(l->step[i].pool);
+    for (uint32_t q = 1; l->step[i].query != NULL && q < l->queries; q++) {
+      free(l->step[i].query[q - 1].lane);
+    }
+    free(l->step[i].query);
   }
   free(l->step);
   free(l);
@@ -50,9 +66,12 @@ static struct kvl_selection_stream *library_create(const struct kvl_selection_so
   if (s != NULL) {
     s->base.ops = &library_ops;
     s->source = (const struct library_source *)source;
-    s->blocks = calloc((size_t)s->source->pool_max + 1, sizeof *s->blocks);
+    s->blocks = calloc(((size_t)s->source->pool_max + 1) * s->source->queries, sizeof *s->blocks);
+    s->rows = calloc((size_t)s->source->lanes * s->source->queries + 1, sizeof *s->rows);
   }
-  if (s != NULL && s->blocks == NULL) {
+  if (s != NULL && (s->blocks == NULL || s->rows == NULL)) {
+    free(s->blocks);
+    free(s->rows);
     free(s);
     s = NULL;
   }
@@ -62,6 +81,7 @@ static struct kvl_selection_stream *library_create(const struct kvl_selection_so
 static void library_destroy(struct kvl_selection_stream *stream)
 {
   free(((struct library_stream *)stream)->blocks);
+  free(((struct library_stream *)stream)->rows);
   free(stream);
 }
 
@@ -75,7 +95,7 @@ static void library_start(struct kvl_selection_stream *stream, uint64_t session,
 static void library_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries)
 {
   struct library_stream *s = (struct library_stream *)stream;
-  (void)queries; /* one: see selection.h */
+  (void)queries;
   uint32_t step = tokens - s->input_tokens;
   s->now = s->first + (step < s->source->steps ? step : s->source->steps - 1);
 }
@@ -83,15 +103,26 @@ static void library_step(struct kvl_selection_stream *stream, uint32_t tokens, u
 static uint32_t library_rows(struct kvl_selection_stream *stream, uint32_t point, uint32_t query, const int32_t **rows)
 {
   const struct library_stream *s = (const struct library_stream *)stream;
-  (void)query;
+  const struct library_source *l = s->source;
+  uint32_t n = s->now->count[point];
   *rows = s->now->rows + s->now->offset[point];
-  return s->now->count[point];
+  if (query == 0 || l->queries == 1) {
+    return n;
+  }
+  const struct library_query *other = &s->now->query[(query < l->queries ? query : l->queries - 1) - 1];
+  int32_t *copy = s->rows + (size_t)query % l->queries * l->lanes + l->start[point];
+  memcpy(copy, *rows, n * sizeof *copy);
+  for (uint32_t i = point == 0 ? 0 : other->end[point - 1]; i < other->end[point]; i++) {
+    copy[other->lane[i]] = other->row[i];
+  }
+  *rows = copy;
+  return n;
 }
 
 static uint32_t library_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks)
 {
   struct library_stream *s = (struct library_stream *)stream;
-  (void)query;
+  uint32_t q = query < s->source->queries ? query : s->source->queries - 1;
   if (s->now->pool != NULL && s->unpacked != s->now) {
     const uint8_t *at = s->now->pool;
     int32_t block = -1;
@@ -106,7 +137,27 @@ static uint32_t library_pool(struct kvl_selection_stream *stream, uint32_t query
     s->unpacked = s->now;
   }
   *blocks = s->blocks;
-  return s->now->pool_count;
+  if (q == 0) {
+    return s->now->pool_count;
+  }
+  const struct library_query *other = &s->now->query[q - 1];
+  const int32_t *added = other->block, *removed = other->block + other->added;
+  int32_t *out = s->blocks + (size_t)q * (s->source->pool_max + 1);
+  uint32_t n = 0, a = 0, r = 0;
+  for (uint32_t i = 0; i < s->now->pool_count; i++) {
+    for (; a < other->added && added[a] < s->blocks[i]; a++) {
+      out[n++] = added[a];
+    }
+    bool gone = r < other->removed && removed[r] == s->blocks[i];
+    r += gone;
+    out[n] = s->blocks[i];
+    n += !gone;
+  }
+  for (; a < other->added; a++) {
+    out[n++] = added[a];
+  }
+  *blocks = out;
+  return n;
 }
 
 static const struct kvl_selection_ops library_ops = {
@@ -164,29 +215,104 @@ static int keep_pool(struct kvl_selection_stream *from, struct library_step *to)
   return 0;
 }
 
+/* Blocks of `a` that `b` has not; both ascend. */
+static uint32_t missing_blocks(const int32_t *a, uint32_t a_count, const int32_t *b, uint32_t b_count, int32_t *out)
+{
+  uint32_t n = 0, j = 0;
+  for (uint32_t i = 0; i < a_count; i++) {
+    while (j < b_count && b[j] < a[i]) {
+      j++;
+    }
+    if (j == b_count || b[j] != a[i]) {
+      out[n++] = a[i];
+    }
+  }
+  return n;
+}
+
+static int keep_query(struct kvl_selection_stream *from, uint32_t points, uint32_t number, const struct library_step *step, struct library_query *to)
+{
+  const int32_t *rows[2], *blocks[2];
+  uint32_t lanes = 0, blocks_count[2] = {kvl_stream_pool(from, 0, &blocks[0]), kvl_stream_pool(from, number, &blocks[1])};
+  for (uint32_t p = 0; p < points; p++) {
+    lanes += step->count[p];
+  }
+  size_t room = 2 * (size_t)lanes + blocks_count[0] + blocks_count[1] + 1;
+  uint32_t *memory = malloc(room * sizeof *memory);
+  if (memory == NULL) {
+    return -ENOMEM;
+  }
+  uint32_t n = 0;
+  for (uint32_t p = 0; p < points; p++) { /* lanes and rows in pairs first, parted below */
+    uint32_t count = kvl_stream_rows(from, p, 0, &rows[0]);
+    (void)kvl_stream_rows(from, p, number, &rows[1]);
+    for (uint32_t i = 0; i < count; i++) {
+      if (rows[0][i] != rows[1][i]) {
+        memory[n] = i;
+        memory[lanes + n++] = (uint32_t)rows[1][i];
+      }
+    }
+    to->end[p] = n;
+  }
+  memmove(memory + n, memory + lanes, n * sizeof *memory);
+  int32_t *block = (int32_t *)(void *)(memory + 2 * (size_t)n);
+  to->added = missing_blocks(blocks[1], blocks_count[1], blocks[0], blocks_count[0], block);
+  to->removed = missing_blocks(blocks[0], blocks_count[0], blocks[1], blocks_count[1], block + to->added);
+  uint32_t *fitting = realloc(memory, (2 * (size_t)n + to->added + to->removed + 1) * sizeof *memory);
+  to->lane = fitting != NULL ? fitting : memory;
+  to->row = (int32_t *)(void *)(to->lane + n);
+  to->block = to->row + n;
+  return 0;
+}
+
+static int keep_queries(struct kvl_selection_stream *from, uint32_t points, uint32_t queries, struct library_step *to)
+{
+  if (queries == 1) {
+    return 0;
+  }
+  to->query = calloc(queries - 1, sizeof *to->query);
+  int rc = to->query == NULL ? -ENOMEM : 0;
+  for (uint32_t q = 1; rc == 0 && q < queries; q++) {
+    rc = keep_query(from, points, q, to, &to->query[q - 1]);
+  }
+  return rc;
+}
+
 int kvl_source_open_library(struct kvl_selection_source **source, const struct kvl_selection_source *from, uint32_t points, uint32_t sessions,
-                            uint32_t input_tokens, uint32_t steps, struct kvl_err *err)
+                            uint32_t input_tokens, uint32_t steps, uint32_t queries, struct kvl_err *err)
 {
   *source = NULL;
   struct library_source *l = calloc(1, sizeof *l);
-  struct kvl_selection_stream *stream = kvl_stream_create(from, input_tokens + steps, 1);
-  int rc = l == NULL || stream == NULL || sessions == 0 || steps == 0 ? -ENOMEM : 0;
+  struct kvl_selection_stream *stream = kvl_stream_create(from, input_tokens + steps, queries);
+  int rc = l == NULL || stream == NULL || sessions == 0 || steps == 0 || queries == 0 ? -ENOMEM : 0;
   if (rc == 0) {
-    *l = (struct library_source){.base = {.ops = &library_ops}, .points = points, .sessions = sessions, .steps = steps};
+    *l = (struct library_source){.base = {.ops = &library_ops}, .points = points, .sessions = sessions, .steps = steps, .queries = queries};
     l->step = calloc((size_t)sessions * steps, sizeof *l->step);
     rc = l->step == NULL ? -ENOMEM : 0;
   }
   for (uint32_t s = 0; rc == 0 && s < sessions; s++) {
     kvl_stream_start(stream, s, input_tokens);
     for (uint32_t t = 0; rc == 0 && t < steps; t++) {
-      kvl_stream_step(stream, input_tokens + t, 1);
+      kvl_stream_step(stream, input_tokens + t, queries);
       struct library_step *step = &l->step[(size_t)s * steps + t];
       rc = keep_step(stream, points, step);
       rc = rc != 0 ? rc : keep_pool(stream, step);
-      l->pool_max = step->pool_count > l->pool_max ? step->pool_count : l->pool_max;
+      rc = rc != 0 ? rc : keep_queries(stream, points, queries, step);
+      for (uint32_t q = 0; q < queries; q++) {
+        uint32_t blocks = q == 0 || step->query == NULL ? step->pool_count : step->pool_count + step->query[q - 1].added;
+        l->pool_max = blocks > l->pool_max ? blocks : l->pool_max;
+      }
+      for (uint32_t p = 0; p < points; p++) {
+        l->start[p] = step->count[p] > l->start[p] ? step->count[p] : l->start[p]; /* lengths, until all are known */
+      }
     }
   }
   kvl_stream_destroy(stream);
+  for (uint32_t p = 0; rc == 0 && p < points; p++) {
+    uint32_t length = l->start[p];
+    l->start[p] = l->lanes;
+    l->lanes += length;
+  }
   if (rc != 0) {
     if (l != NULL) {
       library_close(&l->base);

@@ -54,11 +54,12 @@ int kvl_source_open_trace(struct kvl_selection_source **source, const char *path
 /* 0, or why streams of this source have given no rows: a chunk that could not be read or unpacked after all (-EIO, -EINVAL, -ENOMEM, ...). To be asked at
  * the end of a run: its numbers are void then. */
 int kvl_source_status(const struct kvl_selection_source *source, struct kvl_err *err);
-/* A library in memory: `sessions` sessions of `steps` steps, taken from another source once (session 0, 1, ...), for requests that all have
- * `input_tokens` tokens before their first step and at most `steps` after it, one query a step. Request `session` replays session (session mod n). Streams of
- * it cost next to nothing, where generating costs as much as resolving. `from` may be closed afterwards. -ENOMEM. */
+/* A library in memory: `sessions` sessions of `steps` steps, one a token, taken from another source once (session 0, 1, ...), for requests that all have
+ * `input_tokens` tokens before their first step and at most `steps` after it, at most `queries` queries a step. Request `session` replays session
+ * (session mod n) and goes on with its committed tokens. Streams of it cost next to nothing, where generating costs as much as resolving. Pools are kept if
+ * `from` has them. `from` may be closed afterwards. -ENOMEM. */
 int kvl_source_open_library(struct kvl_selection_source **source, const struct kvl_selection_source *from, uint32_t points, uint32_t sessions,
-                            uint32_t input_tokens, uint32_t steps, struct kvl_err *err);
+                            uint32_t input_tokens, uint32_t steps, uint32_t queries, struct kvl_err *err);
 void kvl_source_close(struct kvl_selection_source *source); /* NULL is fine; close its streams first */
 
 /* A stream with room for requests of up to tokens_max tokens and queries_max queries a step; reused from request to request. NULL: no memory,

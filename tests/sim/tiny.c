@@ -326,7 +326,7 @@ static int open_source(const struct kvl_scenario *s, struct kvl_selection_source
   }
   struct kvl_selection_source *generator = *source;
   rc = kvl_source_open_library(source, generator, s->model.selection.points, s->selection.library_sessions, s->workload.input_tokens,
-                               s->workload.output_tokens, err);
+                               s->workload.output_tokens, kvl_queries_max(s), err);
   kvl_source_close(generator);
   return rc;
 }

@@ -4,14 +4,15 @@
 
 #include "traces/selection.h"
 
-enum { INPUT = 20000, STEPS = 40, SESSIONS = 3 };
+enum { INPUT = 20000, STEPS = 40, SESSIONS = 3, QUERIES = 4, BLOCKS = 300 };
 
-/* Two caches; the second is selected from three times, so that rows of neighbours overlap in memory. */
+/* Two caches; the second is selected from three times, so that rows of neighbours overlap in memory, and has a pool. */
 static const struct kvl_selection_shape shape = {
   .caches = 2,
   .tokens_per_row = {2, 1},
   .points = 4,
   .point = {{0, 2, 96}, {1, 5, 128}, {1, 9, 128}, {1, 13, 128}},
+  .pool = {.point = 1, .blocks = BLOCKS, .rows_per_block = 8},
 };
 
 static struct kvl_selection_source *generator(void)
@@ -22,26 +23,36 @@ static struct kvl_selection_source *generator(void)
   return source;
 }
 
+static void same(uint32_t got, const int32_t *rows, uint32_t wanted, const int32_t *from)
+{
+  ck_assert_uint_eq(got, wanted);
+  ck_assert_uint_gt(got, 0);
+  ck_assert_mem_eq(rows, from, got * sizeof *rows);
+}
+
 START_TEST(same_rows_as_the_generator)
 {
   struct kvl_selection_source *from = generator(), *library;
   struct kvl_err err;
-  ck_assert_int_eq(kvl_source_open_library(&library, from, shape.points, SESSIONS, INPUT, STEPS, &err), 0);
-  struct kvl_selection_stream *a = kvl_stream_create(from, INPUT + STEPS, 1), *b = kvl_stream_create(library, INPUT + STEPS, 1);
+  ck_assert_int_eq(kvl_source_open_library(&library, from, shape.points, SESSIONS, INPUT, STEPS, QUERIES, &err), 0);
+  struct kvl_selection_stream *a = kvl_stream_create(from, INPUT + STEPS, QUERIES), *b = kvl_stream_create(library, INPUT + STEPS, QUERIES);
   ck_assert_ptr_nonnull(a);
   ck_assert_ptr_nonnull(b);
   for (uint64_t session = 0; session < 2 * SESSIONS; session++) { /* the second round replays the first */
     kvl_stream_start(a, session % SESSIONS, INPUT);
     kvl_stream_start(b, session, INPUT);
     for (uint32_t t = 0; t < STEPS; t++) {
-      kvl_stream_step(a, INPUT + t, 1);
-      kvl_stream_step(b, INPUT + t, 1);
-      for (uint32_t p = 0; p < shape.points; p++) {
+      kvl_stream_step(a, INPUT + t, QUERIES);
+      kvl_stream_step(b, INPUT + t, QUERIES);
+      for (uint32_t q = 0; q < QUERIES; q++) {
         const int32_t *x, *y;
-        uint32_t n = kvl_stream_rows(a, p, 0, &x);
-        ck_assert_uint_eq(kvl_stream_rows(b, p, 0, &y), n);
-        ck_assert_uint_gt(n, 0);
-        ck_assert_mem_eq(x, y, n * sizeof *x);
+        for (uint32_t p = 0; p < shape.points; p++) {
+          uint32_t n = kvl_stream_rows(a, p, q, &x), m = kvl_stream_rows(b, p, q, &y);
+          same(m, y, n, x);
+        }
+        uint32_t n = kvl_stream_pool(a, q, &x), m = kvl_stream_pool(b, q, &y);
+        same(m, y, n, x);
+        ck_assert_uint_le(m, BLOCKS);
       }
     }
   }
@@ -56,7 +67,7 @@ START_TEST(nothing_to_keep_is_an_error)
 {
   struct kvl_selection_source *from = generator(), *library;
   struct kvl_err err;
-  ck_assert_int_lt(kvl_source_open_library(&library, from, shape.points, 0, INPUT, STEPS, &err), 0);
+  ck_assert_int_lt(kvl_source_open_library(&library, from, shape.points, 0, INPUT, STEPS, 1, &err), 0);
   ck_assert_ptr_null(library);
   kvl_source_close(from);
 }
