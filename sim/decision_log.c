@@ -149,8 +149,9 @@ void kvl_log_line_keep(char *line, uint32_t gpu, const struct kvl_move *move)
 
 /* ---- what the plane answered ---- */
 
-enum { ROWS = 5, PREFETCH = sizeof(struct kvl_prefetch) / sizeof(uint64_t) };
+enum { TIMES = 4, ROWS = 5, PREFETCH = sizeof(struct kvl_prefetch) / sizeof(uint64_t) };
 static_assert(PREFETCH * sizeof(uint64_t) == sizeof(struct kvl_prefetch), "all members are 64-bit counts");
+static_assert((TIMES + KVL_STALLS + KVL_TIERS + ROWS + PREFETCH) * sizeof(uint64_t) == sizeof(struct kvl_step_result), "a line has every member");
 
 static void put_time(struct line *l, uint64_t ns)
 {
@@ -175,11 +176,11 @@ void kvl_log_line_wait(char *line, const struct kvl_log_wait *w)
     return;
   }
   const struct kvl_step_result *r = &w->step;
-  const uint64_t times[3] = {r->submit_ns, r->step_begin_ns, r->end_ns};
+  const uint64_t times[TIMES] = {r->submit_ns, r->step_begin_ns, r->end_ns, r->draft_ns};
   const uint64_t rows[ROWS] = {r->fetched, r->overflow, r->violations, r->link_bytes, r->shared_lanes};
   uint64_t prefetch[PREFETCH];
   memcpy(prefetch, &r->prefetch, sizeof prefetch);
-  put_list(&l, "times", times, 3);
+  put_list(&l, "times", times, TIMES);
   put_list(&l, "stall", r->stall_ns, KVL_STALLS);
   put_list(&l, "lanes", r->lanes, KVL_TIERS);
   put_list(&l, "rows", rows, ROWS);
@@ -270,8 +271,8 @@ bool kvl_log_parse_wait(const char *line, size_t bytes, struct kvl_log_wait *w)
   w->tag = take_number(&c, UINT64_MAX);
   if (w->kind == KVL_DONE_STEP) {
     struct kvl_step_result *r = &w->step;
-    uint64_t times[3], rows[ROWS], prefetch[PREFETCH];
-    take_list(&c, " times ", times, 3);
+    uint64_t times[TIMES], rows[ROWS], prefetch[PREFETCH];
+    take_list(&c, " times ", times, TIMES);
     take_list(&c, " stall ", r->stall_ns, KVL_STALLS);
     take_list(&c, " lanes ", r->lanes, KVL_TIERS);
     take_list(&c, " rows ", rows, ROWS);
@@ -279,6 +280,7 @@ bool kvl_log_parse_wait(const char *line, size_t bytes, struct kvl_log_wait *w)
     r->submit_ns = times[0];
     r->step_begin_ns = times[1];
     r->end_ns = times[2];
+    r->draft_ns = times[3];
     r->fetched = rows[0];
     r->overflow = rows[1];
     r->violations = rows[2];

@@ -2,14 +2,12 @@
  * wall clock's (plane_jitter), with real bytes every other time; replayed in the model plane.
  *
  *   model_replay [SEED [RUNS]]   plays other scenarios; the seed of a failing one is printed and plays it alone with RUNS = 1. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/plane_replay.h"
-#include "tests/sim/plane_jitter.h"
+#include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
 
 enum { RUNS = 300, TEXT = 16384 };
@@ -26,35 +24,6 @@ static bool fail(const char *what, const char *detail)
 {
   printf("seed %llu: %s: %s\n  %s\n", (unsigned long long)current, what, detail, note);
   return false;
-}
-
-struct jittering {
-  struct jitter_config config;
-  uint32_t gpus;
-};
-
-static int wrap_jitter(void *context, struct kvl_plane **plane, struct kvl_err *err)
-{
-  const struct jittering *j = context;
-  struct kvl_plane *jitter = jitter_plane_create(*plane, j->gpus, &j->config);
-  if (jitter == NULL) {
-    return kvl_err_set(err, -ENOMEM, "no memory for a decorator");
-  }
-  *plane = jitter;
-  return 0;
-}
-
-struct replaying {
-  const struct kvl_log *log;
-  uint32_t gpus;
-  struct kvl_replay_report report;
-  volatile sig_atomic_t stop;
-};
-
-static int wrap_replay(void *context, struct kvl_plane **plane, struct kvl_err *err)
-{
-  struct replaying *r = context;
-  return kvl_plane_replay_create(plane, *plane, r->log, r->gpus, &r->report, &r->stop, err);
 }
 
 /* Do two logs hold the same decisions (the calls, without what the planes answered)? */
