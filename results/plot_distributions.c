@@ -7,7 +7,7 @@
 #include "results/plot_internal.h"
 #include "results/text.h"
 
-enum { QUANTILES = 200 }; /* half a percent each */
+enum { QUANTILES = KVL_PLOT_QUANTILES }; /* half a percent each */
 enum { PANEL_HEIGHT = 330, FOOT_HEIGHT = 66, LEGEND_HEIGHT = 21, LABEL_MAX = 44 }; /* pixels; bytes of a label in the legend */
 
 struct values {
@@ -66,6 +66,27 @@ static double quantile(const struct values *values, uint32_t of_quantiles)
   }
   size_t rank = (values->count * of_quantiles + QUANTILES - 1) / QUANTILES;
   return values->item[rank == 0 ? 0 : rank - 1];
+}
+
+int kvl_plot_quantiles(struct kvl_store *store, int64_t run, double ttft_s[KVL_PLOT_QUANTILES + 1], double rate_tok_per_s[KVL_PLOT_QUANTILES + 1],
+                       struct kvl_err *err)
+{
+  struct values values[KINDS] = {{NULL, 0, 0}, {NULL, 0, 0}};
+  int code = kvl_store_each_request(store, run, collect, values, err);
+  if (code == -ENOMEM) {
+    (void)kvl_err_set(err, code, "out of memory");
+  }
+  for (int k = 0; k < KINDS; k++) {
+    double *to = k == TTFT ? ttft_s : rate_tok_per_s;
+    if (values[k].count > 0) {
+      qsort(values[k].item, values[k].count, sizeof(double), ascending);
+    }
+    for (uint32_t q = 0; q <= QUANTILES; q++) {
+      to[q] = quantile(&values[k], q);
+    }
+    free(values[k].item);
+  }
+  return code;
 }
 
 static void write_numbers(FILE *out, const struct distributions *d)

@@ -45,6 +45,11 @@ void kvl_plot_legend_end(FILE *script);
 int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char *numbers,
                   void (*write_script)(FILE *script, const char *numbers, const void *context), const void *context, struct kvl_err *err);
 
+/* Quantiles of a run's finished requests, q / KVL_PLOT_QUANTILES each, nearest rank: time to first token, and rate after it. NaN: there are none. */
+enum { KVL_PLOT_QUANTILES = 200 };
+int kvl_plot_quantiles(struct kvl_store *store, int64_t run, double ttft_s[KVL_PLOT_QUANTILES + 1], double rate_tok_per_s[KVL_PLOT_QUANTILES + 1],
+                       struct kvl_err *err);
+
 /* One picture as SVG text, in memory: nothing is written to a file; the script brings its numbers along ($name << EOD). The caller frees *svg. -ENOENT:
  * gnuplot is not installed; -EIO: it failed; -ENOMEM. */
 int kvl_plot_svg(const char *gnuplot, int width, int height, int font, void (*write_script)(FILE *script, const void *context),

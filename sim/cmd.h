@@ -3,12 +3,28 @@
 #ifndef KVL_SIM_CMD_H
 #define KVL_SIM_CMD_H
 
+#include <stdio.h>
+
 int kvl_cmd_run(int argc, char **argv);
 int kvl_cmd_replay(int argc, char **argv);
 int kvl_cmd_reproduce(int argc, char **argv);
 int kvl_cmd_scenario(int argc, char **argv);
 int kvl_cmd_trace(int argc, char **argv);
 int kvl_cmd_results(int argc, char **argv);
+int kvl_cmd_explain(int argc, char **argv);
+int kvl_cmd_report(int argc, char **argv);
+int kvl_cmd_help(int argc, char **argv);
+int kvl_cmd_completion(int argc, char **argv);
+
+/* All of them (sim/main.c). `what` is one line for people. */
+struct kvl_command {
+  const char *name;
+  int (*main)(int argc, char **argv);
+  const char *what;
+};
+extern const struct kvl_command kvl_commands[];
+extern const unsigned kvl_command_count;
+void kvl_usage(FILE *out); /* what `kvloan --help` prints */
 int kvl_cmd_validate(int argc, char **argv);
 
 /* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */

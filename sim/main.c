@@ -7,11 +7,7 @@
 #include "sim/cmd.h"
 #include "sim/version.h"
 
-static const struct {
-  const char *name;
-  int (*main)(int argc, char **argv);
-  const char *what;
-} commands[] = {
+const struct kvl_command kvl_commands[] = {
   {"run", kvl_cmd_run, "replay a scenario and print its summary"},
   {"replay", kvl_cmd_replay, "replay a recorded run in the model plane and demand the same decisions"},
   {"reproduce", kvl_cmd_reproduce, "run the published experiment's rows and compare"},
@@ -19,14 +15,19 @@ static const struct {
   {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
   {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},
   {"results", kvl_cmd_results, "list, show, export, compare and plot stored runs"},
+  {"explain", kvl_cmd_explain, "why a stored run behaves as it does, and what to turn next"},
+  {"report", kvl_cmd_report, "one HTML page about a run or a comparison"},
+  {"help", kvl_cmd_help, "the help of a command, or the manual page"},
+  {"completion", kvl_cmd_completion, "scripts that make a shell complete all this"},
 };
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
+enum { COMMANDS = sizeof kvl_commands / sizeof kvl_commands[0] };
+const unsigned kvl_command_count = COMMANDS;
 
-static void usage(FILE *out)
+void kvl_usage(FILE *out)
 {
   fprintf(out, "usage: kvloan COMMAND [ARGUMENTS]   (kvloan COMMAND --help tells more)\n\n");
   for (int i = 0; i < COMMANDS; i++) {
-    fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
+    fprintf(out, "  %-10s %s\n", kvl_commands[i].name, kvl_commands[i].what);
   }
 }
 
@@ -34,11 +35,11 @@ int main(int argc, char **argv)
 {
   (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, with a line that says so */
   if (argc < 2) {
-    usage(stderr);
+    kvl_usage(stderr);
     return 2;
   }
-  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-    usage(stdout);
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+    kvl_usage(stdout);
     return 0;
   }
   if (strcmp(argv[1], "--version") == 0) {
@@ -47,9 +48,9 @@ int main(int argc, char **argv)
   }
   const char *names[COMMANDS];
   for (int i = 0; i < COMMANDS; i++) {
-    names[i] = commands[i].name;
-    if (strcmp(argv[1], commands[i].name) == 0) {
-      int rc = commands[i].main(argc - 1, argv + 1);
+    names[i] = kvl_commands[i].name;
+    if (strcmp(argv[1], kvl_commands[i].name) == 0) {
+      int rc = kvl_commands[i].main(argc - 1, argv + 1);
       if (fflush(stdout) != 0 || ferror(stdout)) { /* a full disk or a closed pipe must not pass for success */
         fprintf(stderr, "kvloan: standard output could not be written\n");
         return 1;

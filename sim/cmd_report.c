@@ -1,0 +1,208 @@
+/* kvloan report: one self-contained HTML page about stored runs. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "results/select.h"
+#include "sim/cmd.h"
+#include "sim/report_runs.h"
+
+enum { SETS_MAX = 128, KNOBS = 8 };
+
+static const char help[] =
+  "usage: kvloan report --store=FILE RUN [RUN...] --out=FILE.html [OPTIONS]\n"
+  "\n"
+  "Writes one self-contained HTML page: what was asked, the answer, the evidence in pictures and tables, the scenario, and the commands that repeat it. It\n"
+  "needs no network and no script, and reads well on a desk, a phone and paper, light and dark. One run gives its story; several are compared.\n"
+  "  --out=FILE.html      where to; without it the page goes to standard output\n"
+  "  --title=TEXT         the heading (default: made from the runs)\n"
+  "  --explain            one run: also run the model plane again with one thing changed at a time (kvloan explain), and say what to turn next\n"
+  "  --set=KEY=VALUE      change the scenario first, for instance workload.file when it has moved; repeat as you like\n"
+  "  --threads=N          re-runs at once (default: all cores)\n"
+  "  --quiet              no progress line\n"
+  "\n"
+  "RUN is an id, a name or its start, latest, or all; latest:mode=fixed and the like choose among runs (kvloan results --help).\n"
+  "Pictures are drawn by gnuplot; without it the page has none, and says so.\n";
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  stop = 1;
+}
+
+static void show_progress(void *context, uint32_t done, uint32_t total)
+{
+  (void)context;
+  fprintf(stderr, "\r\033[K%u of %u re-runs done", done, total);
+}
+
+struct call {
+  const char *store, *out, *title;
+  const char *sets[SETS_MAX];
+  unsigned set_count, threads;
+  bool explain, quiet;
+  char **words;
+  int word_count;
+};
+
+/* 0; 2: usage, said; -1: --help. */
+static int parse(struct call *c, int argc, char **argv)
+{
+  static const struct option options[] = {
+    {"store", required_argument, NULL, 'o'}, {"out", required_argument, NULL, 'O'},     {"title", required_argument, NULL, 'T'},
+    {"explain", no_argument, NULL, 'e'},     {"set", required_argument, NULL, 's'},     {"threads", required_argument, NULL, 't'},
+    {"quiet", no_argument, NULL, 'q'},       {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+  };
+  int option;
+  optind = 1;
+  opterr = 0;
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (option) {
+    case 'o':
+      c->store = optarg;
+      break;
+    case 'O':
+      c->out = optarg;
+      break;
+    case 'T':
+      c->title = optarg;
+      break;
+    case 'e':
+      c->explain = true;
+      break;
+    case 's':
+      if (c->set_count == SETS_MAX) {
+        fprintf(stderr, "kvloan report: more than %d --set options\n", SETS_MAX);
+        return 2;
+      }
+      c->sets[c->set_count++] = optarg;
+      break;
+    case 't':
+      if (kvl_cmd_threads("report", optarg, &c->threads) != 0) {
+        return 2;
+      }
+      break;
+    case 'q':
+      c->quiet = true;
+      break;
+    case 'h':
+      return -1;
+    default:
+      return kvl_cmd_bad_option("report", argc, argv, options, option);
+    }
+  }
+  c->words = argv + optind;
+  c->word_count = argc - optind;
+  if (c->store == NULL || c->word_count == 0) {
+    fprintf(stderr, "kvloan report: %s (kvloan report --help tells more)\n", c->store == NULL ? "which store? --store=FILE" : "which runs? an id, a name, latest, or all");
+    return 2;
+  }
+  if (c->out == NULL && isatty(STDOUT_FILENO) == 1) {
+    fprintf(stderr, "kvloan report: where to? --out=FILE.html\n");
+    return 2;
+  }
+  return 0;
+}
+
+/* Under another name first: nothing half written is left that looks whole. */
+static int write_file(const struct kvl_report *report, const char *path, struct kvl_err *err)
+{
+  size_t size = strlen(path) + 32;
+  char *temporary = malloc(size);
+  if (temporary == NULL) {
+    return kvl_err_set(err, -ENOMEM, "out of memory for the report");
+  }
+  (void)snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
+  FILE *out = fopen(temporary, "we");
+  int rc = out == NULL ? kvl_err_set(err, -errno, "%s: cannot write: %s", path, strerror(errno)) : kvl_report_write(report, out, err);
+  if (out != NULL && fclose(out) != 0 && rc == 0) {
+    rc = kvl_err_set(err, -EIO, "%s: cannot write: %s", path, strerror(errno));
+  }
+  if (rc == 0 && rename(temporary, path) != 0) {
+    rc = kvl_err_set(err, -errno, "%s: cannot write: %s", path, strerror(errno));
+  }
+  if (rc != 0 && out != NULL) {
+    (void)unlink(temporary);
+  }
+  free(temporary);
+  return rc;
+}
+
+static int report_on(const struct call *c, struct kvl_store *store, const struct kvl_stored_run *const *runs, uint32_t count, struct kvl_err *err)
+{
+  struct kvl_report_source source = {.store = store, .store_path = c->store, .run = runs, .count = count, .title = c->title, .sets = c->sets,
+                                     .set_count = c->set_count};
+  struct kvl_explain_options what_if = {.knobs = KNOBS, .threads = c->threads, .sets = c->sets, .set_count = c->set_count, .stop = &stop};
+  struct kvl_report *report = NULL;
+  int no_pictures = 0;
+  for (uint32_t r = 0; r < count; r++) {
+    if (!runs[r]->has_summary) {
+      return kvl_err_set(err, -EINVAL, "%s: run %lld is %s and has no summary to report", c->store, (long long)runs[r]->id, kvl_stored_status_name(runs[r]->status));
+    }
+  }
+  bool terminal = !c->quiet && isatty(STDERR_FILENO) == 1;
+  what_if.progress = terminal ? show_progress : NULL;
+  source.what_if = c->explain && count == 1 ? &what_if : NULL;
+  int rc = count == 1 ? kvl_report_of_run(&report, &source, &no_pictures, err) : kvl_report_of_runs(&report, &source, &no_pictures, err);
+  if (terminal && source.what_if != NULL) {
+    fprintf(stderr, "\r\033[K");
+  }
+  if (rc == 0) {
+    rc = c->out == NULL ? kvl_report_write(report, stdout, err) : write_file(report, c->out, err);
+  }
+  if (rc == 0 && no_pictures) {
+    fprintf(stderr, "note: no pictures: gnuplot is not installed (Debian: gnuplot-nox)\n");
+  }
+  if (rc == 0 && c->explain && count > 1) {
+    fprintf(stderr, "note: --explain is for one run; the comparison has no re-runs\n");
+  }
+  kvl_report_destroy(report);
+  return rc;
+}
+
+int kvl_cmd_report(int argc, char **argv)
+{
+  struct call c = {.store = NULL};
+  int code = parse(&c, argc, argv);
+  if (code != 0) {
+    if (code < 0) {
+      fputs(help, stdout);
+    }
+    return code < 0 ? 0 : code;
+  }
+  struct sigaction action = {.sa_handler = on_signal};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &action, NULL);
+  struct kvl_err err = {"kvloan report: out of memory"};
+  struct kvl_store_options reading = {.read_only = 1};
+  struct kvl_store *store = NULL;
+  struct kvl_run_list list = {NULL, 0};
+  uint32_t *index = NULL, count = 0;
+  const struct kvl_stored_run **runs = NULL;
+  int rc = kvl_store_open_with(&store, c.store, &reading, &err);
+  rc = rc != 0 ? rc : kvl_store_list(store, &list, &err);
+  if (rc == 0) {
+    index = calloc(list.count + 1u, sizeof *index);
+    runs = calloc(list.count + 1u, sizeof *runs);
+    rc = index == NULL || runs == NULL ? -ENOMEM : kvl_select_runs(&list, c.store, (const char *const *)c.words, (unsigned)c.word_count, index, &count, &err);
+  }
+  for (uint32_t r = 0; rc == 0 && r < count; r++) {
+    runs[r] = &list.run[index[r]];
+  }
+  rc = rc != 0 ? rc : report_on(&c, store, runs, count, &err);
+  if (rc != 0) {
+    fprintf(stderr, "%s\n", err.text);
+  }
+  free(index);
+  free(runs);
+  kvl_run_list_free(&list);
+  kvl_store_close(store);
+  return rc == 0 ? 0 : rc == -EINTR ? 130 : 1;
+}

@@ -1,0 +1,185 @@
+/* The manual page, in mdoc: a frame that stands here, filled with what each command prints for --help. */
+#include <ctype.h>
+#include <string.h>
+
+#include "sim/help_text.h"
+
+/* Running text: one sentence a line, nothing in it is a macro. */
+static void write_text(FILE *out, const char *text)
+{
+  int start = 1;
+  for (const char *s = text; *s != '\0'; s++) {
+    if (start) {
+      s += strspn(s, " ");
+      (void)fputs(*s == '.' || *s == '\'' ? "\\&" : "", out);
+      start = 0;
+      if (*s == '\0') {
+        break;
+      }
+    }
+    if (*s == '\\') {
+      (void)fputs("\\e", out);
+    } else if (*s == '-' && s[1] == '-') {
+      (void)fputs("\\-", out);
+    } else {
+      (void)fputc(*s, out);
+    }
+    if ((*s == '.' || *s == ':') && s[1] == ' ' && isupper((unsigned char)s[2])) {
+      (void)fputc('\n', out);
+      start = 1;
+    }
+  }
+  (void)fputc('\n', out);
+}
+
+/* An argument of a macro: a word that is not one itself. */
+static void write_argument(FILE *out, const char *text, size_t length)
+{
+  (void)fputs("\\&", out);
+  for (size_t i = 0; i < length; i++) {
+    (void)(text[i] == '\\' ? fputs("\\e", out) : text[i] == ' ' ? fputs("\\ ", out) : text[i] == '"' ? fputs("\\(dq", out) : fputc(text[i], out));
+  }
+}
+
+static void write_item(FILE *out, const char *term)
+{
+  size_t equals = strcspn(term, "=");
+  if (strncmp(term, "--", 2) == 0 && strpbrk(term, " ,") == NULL) {
+    (void)fprintf(out, ".It Fl -%.*s", (int)(equals - 2), term + 2);
+    if (term[equals] == '=') {
+      (void)fputs(" Ns = Ns Ar ", out);
+      write_argument(out, term + equals + 1, strlen(term + equals + 1));
+    }
+    (void)fputc('\n', out);
+    return;
+  }
+  (void)fputs(strncmp(term, "--", 2) == 0 ? ".It Li " : isupper((unsigned char)term[0]) ? ".It Ar " : ".It Cm ", out);
+  write_argument(out, term, strlen(term));
+  (void)fputc('\n', out);
+}
+
+static void write_usage(FILE *out, const char *text)
+{
+  (void)fputs(*text == '.' || *text == '\'' ? "\\&" : "", out);
+  for (const char *s = text; *s != '\0'; s++) {
+    (void)(*s == '\\' ? fputs("\\e", out) : *s == '-' ? fputs("\\-", out) : fputc(*s, out));
+  }
+  (void)fputc('\n', out);
+}
+
+static int write_command(FILE *out, const struct kvl_command *command)
+{
+  struct kvl_help h;
+  int rc = kvl_help_read(&h, command), list = 0, literal = 0;
+  if (rc != 0) {
+    return rc;
+  }
+  (void)fprintf(out, ".Ss kvloan %s\n", command->name);
+  for (uint32_t i = 0; i < h.count; i++) {
+    const struct kvl_help_part *p = &h.part[i];
+    if (p->kind != KVL_HELP_ITEM && list) {
+      (void)fputs(".El\n", out);
+      list = 0;
+    }
+    if (p->kind != KVL_HELP_USAGE && literal) {
+      (void)fputs(".Ed\n", out);
+      literal = 0;
+    }
+    switch (p->kind) {
+    case KVL_HELP_USAGE:
+      (void)fputs(literal ? "" : ".Bd -literal -compact\n", out);
+      literal = 1;
+      write_usage(out, p->text);
+      break;
+    case KVL_HELP_HEADING:
+      (void)fputs(".Pp\n", out);
+      write_text(out, p->text);
+      break;
+    case KVL_HELP_ITEM:
+      (void)fputs(list ? "" : ".Bl -tag -width Ds\n", out);
+      list = 1;
+      write_item(out, p->term);
+      if (p->text[0] != '\0') {
+        write_text(out, p->text);
+      }
+      break;
+    case KVL_HELP_TEXT:
+      (void)fputs(".Pp\n", out);
+      write_text(out, p->text);
+      break;
+    }
+  }
+  (void)fputs(list ? ".El\n" : literal ? ".Ed\n" : "", out);
+  kvl_help_free(&h);
+  return 0;
+}
+
+static const char head[] =
+  ".\\\" Made by `kvloan help --man` from what each command prints for --help: edit those.\n"
+  ".Dd November 29, 2026\n"
+  ".Dt KVLOAN 1\n"
+  ".Os\n"
+  ".Sh NAME\n"
+  ".Nm kvloan\n"
+  ".Nd simulate elastic KV residency for sparse-attention serving\n"
+  ".Sh SYNOPSIS\n"
+  ".Nm\n"
+  ".Ar command\n"
+  ".Op Ar arguments\n"
+  ".Nm\n"
+  ".Ar command\n"
+  ".Fl -help\n"
+  ".Nm\n"
+  ".Fl -version\n"
+  ".Sh DESCRIPTION\n"
+  "A sparse-attention model reads almost nothing of its own history.\n"
+  ".Nm\n"
+  "answers what happens when the complete history of every session lives in pinned host memory, and GPU memory that nobody needs is lent to running\n"
+  "requests as history pages: how many sessions fit, how fast they are, what the host link carries, and which setting is worth turning.\n"
+  "It replays the indexer's selections, one by one, through the allocator, the page maps and the hot caches that a serving engine would run.\n"
+  ".Pp\n"
+  "Data goes to standard output, talk to standard error.\n"
+  "The commands are:\n"
+  ".Pp\n"
+  ".Bl -tag -width completion -compact\n";
+
+static const char tail[] =
+  ".Sh ENVIRONMENT\n"
+  ".Bl -tag -width KVLOAN_SCENARIOS\n"
+  ".It Ev KVLOAN_SCENARIOS\n"
+  "Folder in which scenarios, models, hardware parts and cost profiles are looked for before those that are installed.\n"
+  ".It Ev PATH\n"
+  "Where gnuplot is looked for, which draws the pictures.\n"
+  ".El\n"
+  ".Sh EXIT STATUS\n"
+  "0: it worked; 1: it failed, and one line on standard error says where and why; 2: wrong usage; 130: interrupted.\n"
+  ".Sh EXAMPLES\n"
+  "The published experiment in two modes, compared, explained, and as a page for a browser:\n"
+  ".Bd -literal -offset indent\n"
+  "kvloan run published-256 \\-\\-set=mode=fixed \\-\\-store=runs.db\n"
+  "kvloan run published-256 \\-\\-set=mode=adaptive \\-\\-store=runs.db\n"
+  "kvloan results compare \\-\\-store=runs.db all\n"
+  "kvloan explain \\-\\-store=runs.db latest\n"
+  "kvloan report \\-\\-store=runs.db all \\-\\-out=report.html\n"
+  ".Ed\n"
+  ".Sh SEE ALSO\n"
+  ".Xr gnuplot 1 ,\n"
+  ".Xr sqlite3 1\n"
+  ".Pp\n"
+  "docs/tutorial.md, docs/scenarios.md and docs/scenario-keys.md of the source.\n";
+
+int kvl_help_man(FILE *out)
+{
+  int rc = 0;
+  (void)fputs(head, out);
+  for (unsigned i = 0; i < kvl_command_count; i++) {
+    (void)fprintf(out, ".It Cm %s\n", kvl_commands[i].name);
+    write_text(out, kvl_commands[i].what);
+  }
+  (void)fputs(".El\n.Sh COMMANDS\n", out);
+  for (unsigned i = 0; rc == 0 && i < kvl_command_count; i++) {
+    rc = write_command(out, &kvl_commands[i]);
+  }
+  (void)fputs(tail, out);
+  return rc;
+}
