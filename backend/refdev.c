@@ -6,6 +6,7 @@
 
 #include "backend/base/rng.h"
 #include "backend/layout.h"
+#include "backend/pool_rows.h"
 #include "kernels/resolve_ref.h"
 
 struct slot {
@@ -17,15 +18,6 @@ struct slot {
   uint32_t copied_count;
 };
 
-/* A set of numbers that is emptied by counting up. */
-struct seen {
-  uint32_t mask, epoch;
-  struct seen_entry {
-    uint32_t epoch;
-    int32_t value;
-  } *entry;
-};
-
 struct worker {
   struct kvl_resolve_ws *ws;
   kvl_addr *addresses;         /* by point, for layers that read later; else all at the same place */
@@ -34,7 +26,8 @@ struct worker {
   struct kvl_fetch *fetches;
   int32_t *pool;               /* rows of the pools */
   kvl_row *dropped;
-  struct seen seen;
+  struct kvl_numbers seen;        /* rows of a transaction */
+  struct kvl_pool_rows pools;
 };
 
 struct kvl_refdev {
@@ -61,38 +54,6 @@ static void *aligned(uint64_t bytes)
   return aligned_alloc(64, round_up(bytes == 0 ? 64 : bytes, 64));
 }
 
-static bool seen_init(struct seen *s, uint64_t numbers)
-{
-  uint32_t size = 64;
-  while (size < 2 * numbers) {
-    size *= 2;
-  }
-  *s = (struct seen){.mask = size - 1, .entry = calloc(size, sizeof *s->entry)};
-  return s->entry != NULL;
-}
-
-static void seen_clear(struct seen *s)
-{
-  if (++s->epoch == 0) {
-    memset(s->entry, 0, ((size_t)s->mask + 1) * sizeof *s->entry);
-    s->epoch = 1;
-  }
-}
-
-/* Was it there already? It is now. */
-static bool seen_before(struct seen *s, int32_t value)
-{
-  uint32_t h = ((uint32_t)value * 0x9e3779b1u) >> 7 & s->mask;
-  while (s->entry[h].epoch == s->epoch) {
-    if (s->entry[h].value == value) {
-      return true;
-    }
-    h = (h + 1) & s->mask;
-  }
-  s->entry[h] = (struct seen_entry){s->epoch, value};
-  return false;
-}
-
 static bool worker_init(struct kvl_refdev *dev, struct worker *w)
 {
   uint64_t lanes = dev->lanes_max, all = lanes * (dev->config.points == 0 ? 1 : dev->config.points);
@@ -106,7 +67,8 @@ static bool worker_init(struct kvl_refdev *dev, struct worker *w)
   w->pool = aligned(dev->pool_max * sizeof *w->pool);
   w->dropped = aligned(dev->pool_max * sizeof *w->dropped);
   return w->ws != NULL && w->addresses != NULL && w->rows != NULL && w->lanes != NULL && w->fetches != NULL && w->pool != NULL &&
-         w->dropped != NULL && seen_init(&w->seen, ws_lanes);
+         w->dropped != NULL && kvl_numbers_init(&w->seen, lanes) == 0 &&
+         kvl_pool_rows_init(&w->pools, (uint64_t)dev->config.queries_max * dev->config.pool_blocks, lanes) == 0;
 }
 
 int kvl_refdev_create(struct kvl_refdev **out, const struct kvl_refdev_config *config, struct kvl_err *err)
@@ -177,7 +139,8 @@ void kvl_refdev_destroy(struct kvl_refdev *dev)
     free(w->fetches);
     free(w->pool);
     free(w->dropped);
-    free(w->seen.entry);
+    kvl_numbers_deinit(&w->seen);
+    kvl_pool_rows_deinit(&w->pools);
   }
   free(dev->slots);
   free(dev->workers);
@@ -304,13 +267,13 @@ static void count_pages(const struct pass *a, uint32_t cache, const int32_t *row
 }
 
 /* Lanes that an earlier query of the transaction named too. */
-static uint64_t shared(struct seen *seen, const struct kvl_query *query, uint32_t queries)
+static uint64_t shared(struct kvl_numbers *seen, const struct kvl_query *query, uint32_t queries)
 {
   uint64_t lanes = 0;
-  seen_clear(seen);
+  kvl_numbers_clear(seen);
   for (uint32_t q = 0; q < queries; q++) { /* rows of one query are distinct, so it never meets itself */
     for (uint32_t i = 0; i < query[q].n; i++) {
-      lanes += query[q].rows[i] >= 0 && seen_before(seen, query[q].rows[i]);
+      lanes += query[q].rows[i] >= 0 && kvl_numbers_add(seen, query[q].rows[i]);
     }
   }
   return lanes;
@@ -378,43 +341,23 @@ static void resolve(const struct pass *a, const struct kvl_stage *stage, bool la
   }
 }
 
-/* The committed rows of one query's pool that no earlier query's pool has, to `out`; *room is left of what may be announced. */
-static uint32_t pool_rows(const struct pass *a, uint32_t cache, const int32_t *blocks, uint32_t n, int32_t *out, uint64_t *room)
-{
-  uint32_t per_block = a->dev->config.pool_rows_per_block, committed = rows_after(a, cache, 0), count = 0;
-  for (uint32_t b = 0; b < n; b++) {
-    uint64_t first = (uint64_t)(uint32_t)blocks[b] * per_block;
-    uint64_t left = first < committed ? committed - first : 0;
-    uint32_t rows = left < per_block ? (uint32_t)left : per_block;
-    rows = rows < *room ? rows : (uint32_t)*room;
-    if (a->item->queries > 1 && seen_before(&a->w->seen, blocks[b])) {
-      continue;
-    }
-    for (uint32_t i = 0; i < rows; i++) {
-      out[count++] = (int32_t)(first + i);
-    }
-    *room -= rows;
-  }
-  return count;
-}
-
 static void announce(const struct pass *a, const struct kvl_stage *stage)
 {
   struct kvl_prefetch *sums = &a->counts->prefetch;
   uint32_t per_block = a->dev->config.pool_rows_per_block;
   struct kvl_query pool[KVL_STEP_QUERIES_MAX];
   int32_t *out = a->w->pool;
-  uint64_t most = a->dev->config.pool_rows_max == 0 ? UINT64_MAX : a->dev->config.pool_rows_max, room = most;
-  seen_clear(&a->w->seen);
+  kvl_pool_rows_begin(&a->w->pools, a->item->queries, per_block, rows_after(a, stage->cache, 0), a->dev->config.pool_rows_max);
   for (uint32_t q = 0; q < a->item->queries; q++) {
-    const int32_t *blocks;
+    const int32_t *blocks, *selected;
+    uint32_t k = a->hooks->rows(a->context, a->item->slot, a->dev->config.point[stage->point].selection, q, &selected);
     uint32_t n = a->hooks->pool(a->context, a->item->slot, q, &blocks);
     n = n < a->dev->config.pool_blocks ? n : a->dev->config.pool_blocks;
     pool[q] = (struct kvl_query){.boundary = INT32_MAX, .rows = out};
-    pool[q].n = pool_rows(a, stage->cache, blocks, n, out, &room);
+    pool[q].n = kvl_pool_rows_add(&a->w->pools, blocks, n, selected, k, out);
     out += pool[q].n;
   }
-  uint64_t candidates = most - room;
+  uint64_t candidates = a->w->pools.announced;
   uint32_t copied = 0, dropped = 0;
   struct kvl_fetch *copies = a->w->fetches;
   (void)kvl_announce_ref(a->slot->cache[stage->cache], a->w->ws, pool, a->item->queries, copies, &copied, a->w->dropped, &dropped);

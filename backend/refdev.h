@@ -32,7 +32,7 @@ struct kvl_refdev_config {
   const struct kvl_stage *stages; /* what a step does, in order (backend/stages.h); copied */
   uint32_t stage_count;
   uint32_t pool_blocks, pool_rows_per_block; /* most blocks of a query's pool, where KVL_STAGE_ANNOUNCE is among the stages */
-  uint32_t pool_rows_max;  /* distinct rows announced of all an item's pools together, the first query's first; 0: no limit */
+  uint32_t pool_rows_max;  /* rows announced of all an item's pools together (backend/pool_rows.h); 0: no limit */
   enum kvl_evict evict;
   uint32_t queries_max;    /* of an item; 0 counts as 1 */
   uint32_t threads;        /* that call kvl_refdev_item */

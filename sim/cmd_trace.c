@@ -244,9 +244,13 @@ int kvl_trace_shape(const struct kvl_trace_call *call, struct kvl_selection_shap
     return kvl_trace_complain(call, 2, "--tokens-per-row is for a single cache; the model has its own");
   if (kvl_scenario_load_model(call->model, &loaded, &err) != 0)
     return kvl_trace_complain(call, 1, "%s", err.text);
+  (void)kvl_model_want_pool(&loaded);
   *shape = loaded.selection;
   for (uint32_t i = 0; i < shape->points && call->k > 0; i++)
     shape->point[i].k = call->k;
+  if (shape->pool.blocks != 0 && shape->point[shape->pool.point].k > shape->pool.blocks)
+    return kvl_trace_complain(call, 1, "--k=%u: the candidate pool of %s has %u blocks, one for each row that its layer selects at most", call->k, call->model,
+                              shape->pool.blocks);
   (void)snprintf(model, KVL_TRACE_MODEL_MAX + 1, "%.*s", KVL_TRACE_MODEL_MAX, loaded.name);
   return 0;
 }

@@ -253,6 +253,7 @@ static int of_preset(struct curve *v, struct kvl_err *err)
     err->text[0] = '\0'; /* said already */
     return code;
   }
+  v->shape.pool.blocks = 0; /* curves are of selections */
   v->sessions = v->sessions_of = v->call->sessions ? v->call->sessions : 4;
   v->steps = v->call->steps ? v->call->steps : 600;
   v->warm = kvl_trace_given(v->call, "warm") ? v->call->warm : v->steps / 2;

@@ -32,7 +32,7 @@ static void sort_rows(int32_t *rows, int32_t *spare, uint32_t count, uint32_t be
 }
 
 struct buffers {
-  struct kvl_trace_list list[KVL_POINTS_MAX];
+  struct kvl_trace_list list[KVL_POINTS_MAX], pool;
   int32_t *rows;  /* of all points, one after the other */
   int32_t *spare;
 };
@@ -56,6 +56,10 @@ static int write_session(const struct kvl_trace_call *call, const struct kvl_tra
       sort_rows(to, b->spare, count, step.tokens / shape->tokens_per_row[shape->point[p].cache]);
       b->list[p] = (struct kvl_trace_list){to, count};
       to += count;
+    }
+    if (meta->pools != 0) {
+      b->pool.count = kvl_stream_pool(stream, 0, &b->pool.item);
+      step.pool = &b->pool;
     }
     code = kvl_trace_writer_step(writer, id, &step, err);
     kvl_trace_progress("steps written", (uint64_t)session * call->steps + s, (uint64_t)call->sessions * call->steps);
@@ -129,6 +133,12 @@ int kvl_trace_gen(const struct kvl_trace_call *given)
   if (code)
     return code;
   meta.seed = call.seed;
+  if (meta.shape.pool.blocks != 0) {
+    const struct kvl_selection_point *announcing = &meta.shape.point[meta.shape.pool.point];
+    meta.pools = 1;
+    meta.pool[0] = (struct kvl_trace_pool){.cache = announcing->cache, .layer = announcing->layer, .rows_per_block = meta.shape.pool.rows_per_block,
+                                           .blocks_max = meta.shape.pool.blocks};
+  }
   (void)snprintf(meta.origin, sizeof meta.origin, "generated: preset %s, context %u tokens", call.preset, call.context);
   code = generate(&call, &meta, &err);
   return code ? kvl_trace_complain(&call, 1, "%s", err.text) : 0;
