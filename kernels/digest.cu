@@ -1,7 +1,8 @@
 // Attention's reads and the witness (step.h): rows of a query loaded through its addresses, or from a copy that never moves, and folded into one digest.
 //
 // A query is worked on by 1 to 8 blocks, a cluster, so that 44 requests fill the chip. A warp takes 16 rows at a time: lanes are dealt the vectors of all of
-// them in turn, whatever the row size, with all loads of a row of 288 bytes under way before the first is used. Sums are modulo 2^64: their order does not matter.
+// them in turn, whatever the row size, five loads under way a lane. Sums are modulo 2^64: their order does not matter. Small blocks, many of them resident,
+// were the best of eleven shapes measured (results/hardware/h200-step-kernels.md).
 #include "kernels/clock.cuh"
 #include "kernels/cluster.cuh"
 #include "kernels/device.cuh"
@@ -9,10 +10,10 @@
 
 namespace {
 
-constexpr int NT = 256;
-constexpr int RESIDENT = 3;    // blocks of a multiprocessor: 80 registers a thread
+constexpr int NT = 128;
+constexpr int RESIDENT = 8;    // blocks of a multiprocessor: 64 registers a thread
 constexpr uint32_t ROWS = 16;  // of a warp's turn
-constexpr int AHEAD = 9;       // vectors a lane has under way
+constexpr int AHEAD = 5;       // vectors a lane has under way
 constexpr uint32_t CLUSTER_MAX = 8;
 constexpr uint64_t FACTOR = UINT64_C(0x9e3779b97f4a7c15);
 

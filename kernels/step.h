@@ -45,7 +45,7 @@ struct kvl_step_begin {
   const struct kvl_gpu_point *point;                   /* [points], device memory */
   const uint32_t *selections;                          /* [slots][2][selection_words] */
   uint64_t selection_words;
-  uint64_t *stamps;                                    /* [2 * stamp_pairs] or NULL */
+  uint64_t *stamps;                                    /* [2 * stamp_pairs] or NULL; pair 0 becomes this launch's own */
   uint32_t stamp_pairs;
 };
 typedef int kvl_step_begin_fn(const struct kvl_step_begin *begin, void *context); /* the struct is copied at the call */
@@ -62,7 +62,7 @@ struct kvl_fill {
   uint32_t salt, unused;
 };
 struct kvl_fills {
-  const struct kvl_fill *fill; /* [fills_max], device or pinned host memory */
+  const struct kvl_fill *fill; /* [fills_max], device or pinned host memory (which costs each block that reads it some 30 ns, one after the other) */
   const uint32_t *count;
   uint32_t fills_max;
   uint32_t blocks_max;         /* CUDA: 0 for all */

@@ -54,19 +54,21 @@ __global__ void __launch_bounds__(NT) end_kernel(const __grid_constant__ kvl_ste
   uint32_t digests = 0;
   uint32_t different = 0;
   uint32_t rows = 0;
-#pragma unroll 2
+#pragma unroll 4
   for (uint64_t i = threadIdx.x; i < all; i += NT) {
-    uint32_t r = (uint32_t)(i / each);
-    uint32_t at = (uint32_t)(i - (uint64_t)r * each);
+    uint32_t r = (uint32_t)i / each;
+    uint32_t at = (uint32_t)i - r * each;
     uint32_t e = at / s.queries_max;
-    if (s.entry[e].request != KVL_NONE && at - e * s.queries_max < s.entry[e].query_count) {
-      uint32_t p = s.point_of_reader[r];
-      digests++;
-      rows += s.point[p].query[at].n;
-      if (s.digest[i] != s.witness[(uint64_t)p * each + at]) {
-        different++;
-        atomicMin(&first, (unsigned long long)i);
-      }
+    uint32_t p = s.point_of_reader[r];
+    uint64_t digest = s.digest[i]; // loaded whether it is used or not, so that many loads are under way
+    bool used = s.entry[e].request != KVL_NONE && at - e * s.queries_max < s.entry[e].query_count;
+    uint64_t witness = s.witness[(uint64_t)p * each + at];
+    uint32_t n = s.point[p].query[at].n;
+    digests += used;
+    rows += used ? n : 0;
+    if (used && digest != witness) {
+      different++;
+      atomicMin(&first, (unsigned long long)i);
     }
   }
   digests = __reduce_add_sync(~0u, digests);
@@ -97,7 +99,8 @@ __global__ void __launch_bounds__(NT) end_kernel(const __grid_constant__ kvl_ste
 
 extern "C" int kvl_step_end_cuda(const struct kvl_step_end *end, void *context)
 {
-  if (end->queries_max == 0 || end->queries_max > KVL_STEP_QUERIES || end->points > KVL_STEP_POINTS || end->entries > 65535) {
+  if (end->queries_max == 0 || end->queries_max > KVL_STEP_QUERIES || end->points > KVL_STEP_POINTS || end->entries > 65535 ||
+      (uint64_t)end->readers * end->entries * end->queries_max > UINT32_MAX) {
     return -EINVAL;
   }
   end_kernel<<<1, NT, 0, (cudaStream_t)context>>>(*end);

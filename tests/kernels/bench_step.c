@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "backend/base/rng.h"
+#include "kernels/segments.h"
 #include "kernels/step.h"
 #include "tests/kernels/bench.h"
 #include "tests/kernels/check_kernels.h"
@@ -300,41 +301,78 @@ static int call_set(void *arg, int step, void *on)
   return cudaMemsetAsync(s->to, step, s->bytes, on) == cudaSuccess ? 0 : -1;
 }
 
-static void fills(void)
+static int call_segments(void *arg, int step, void *on)
 {
-  enum { SINGLES = 300 };
-  struct kvl_fill *list = pinned(SINGLES * sizeof *list);
+  (void)step;
+  return kvl_segments_cuda(arg, on);
+}
+
+static void history(void)
+{
+  struct kvl_fill *list = pinned(CACHES * sizeof *list);
   uint32_t *count = pinned(4);
   if (trouble != NULL) {
     return;
   }
-  const uint32_t rows[CACHES] = {250000, 250000, 250000, 500000};
-  size_t bytes = 0;
-  for (int to_host = 0; to_host < 2 && trouble == NULL; to_host++) {
-    bytes = 0;
-    *count = CACHES;
+  static const uint32_t rows[CACHES] = {250000, 250000, 250000, 500000};
+  static const uint32_t blocks[] = {0, 0, 4, 8, 16, 32, 66};
+  *count = CACHES;
+  for (int i = 0; i < 7 && trouble == NULL; i++) {
+    unsigned char *to = i == 0 ? arena : pool;
+    size_t bytes = 0;
     for (uint32_t c = 0; c < CACHES; c++) {
-      list[c] = (struct kvl_fill){.to = (to_host ? pool : arena) + bytes, .session = 7, .cache = c, .row_bytes = ROW_BYTES, .rows = rows[c]};
+      list[c] = (struct kvl_fill){.to = to + bytes, .session = 7, .cache = c, .row_bytes = ROW_BYTES, .rows = rows[c]};
       bytes += (size_t)rows[c] * ROW_BYTES;
     }
-    struct kvl_fills f = {list, count, SINGLES, 0};
-    struct times t = time_calls(call_fills, &f, BENCH_STEPS, false, stream);
-    struct set set = {to_host ? pool : arena, bytes};
-    struct times floor = time_calls(call_set, &set, BENCH_STEPS, false, stream);
-    report(to_host ? "history-host" : "history", "bytes", (double)bytes, "event_us", (double)t.median, "gb_s", (double)bytes / (double)t.median / 1e3,
-           "memset_us", (double)floor.median, (char *)NULL);
+    struct kvl_fills f = {list, count, CACHES, blocks[i]};
+    struct times t = time_calls(call_fills, &f, 12, false, stream);
+    struct set set = {to, bytes};
+    struct times floor = time_calls(call_set, &set, 12, false, stream);
+    report(i == 0 ? "history" : "history-host", "bytes", (double)bytes, "blocks", (double)blocks[i], "event_us", (double)t.median, "gb_s",
+           (double)bytes / (double)t.median / 1e3, "memset_us", (double)floor.median, (char *)NULL);
   }
-  *count = SINGLES;
+  /* the same bytes from the arena to the host pool, by the kernel that writes tails back */
+  const struct kvl_segment segment = {0, 0, 360000000};
+  struct kvl_segment *d_segment = sent(&segment, sizeof segment);
+  const uint32_t one = 1;
+  uint32_t *d_one = sent(&one, sizeof one);
+  for (int i = 1; i < 7 && trouble == NULL; i++) {
+    struct kvl_segments g = {arena, pool, d_segment, d_one, 1, blocks[i]};
+    struct times t = time_calls(call_segments, &g, 12, false, stream);
+    report("segment-to-host", "bytes", (double)segment.bytes, "blocks", (double)blocks[i], "event_us", (double)t.median, "gb_s",
+           (double)segment.bytes / (double)t.median / 1e3, (char *)NULL);
+  }
+  cudaFree(d_segment);
+  cudaFree(d_one);
+  cudaFreeHost(list);
+  cudaFreeHost(count);
+}
+
+static void single_rows(void)
+{
+  enum { SINGLES = 300 };
+  static struct kvl_fill list[SINGLES];
+  static const uint32_t blocks[] = {0, 8, 16, 32};
+  const uint32_t counts[] = {SINGLES, 0};
   for (uint32_t i = 0; i < SINGLES; i++) {
     list[i] = (struct kvl_fill){.to = arena + (size_t)kvl_rng_below(&rng, 20000000) * ROW_BYTES, .session = i, .cache = i % CACHES, .row_bytes = ROW_BYTES,
                                 .first_row = 500000, .rows = 1};
   }
-  struct kvl_fills f = {list, count, SINGLES, 0};
-  three_ways("rows", call_fills, &f, 20, 82, 1, SINGLES * (double)ROW_BYTES);
-  *count = 0;
-  three_ways("rows-none", call_fills, &f, 20, 82, 1, 0);
-  cudaFreeHost(list);
-  cudaFreeHost(count);
+  for (int in_host = 0; in_host < 2; in_host++) {
+    struct kvl_fill *there = in_host ? pinned(sizeof list) : device(sizeof list);
+    uint32_t *count = in_host ? pinned(sizeof counts) : device(sizeof counts);
+    TRY(cudaMemcpy(there, list, sizeof list, cudaMemcpyDefault));
+    TRY(cudaMemcpy(count, counts, sizeof counts, cudaMemcpyDefault));
+    for (int i = 0; i < 4 && trouble == NULL; i++) {
+      struct kvl_fills f = {there, count, SINGLES, blocks[i]};
+      struct times t = time_calls(call_fills, &f, BENCH_STEPS, false, stream);
+      float graph = time_graph(call_fills, &f, 0, 20, NULL, stream);
+      f.count = count + 1;
+      float none = time_graph(call_fills, &f, 0, 20, NULL, stream);
+      report("rows", "rows", (double)SINGLES, "list_in_host", (double)in_host, "blocks", (double)blocks[i], "event_us", (double)t.median, "graph_us",
+             (double)graph, "none_graph_us", (double)none, (char *)NULL);
+    }
+  }
 }
 
 /* ---- stand-in ---- */
@@ -447,7 +485,7 @@ static void bank(uint32_t requests, uint32_t rows)
   free(count);
 }
 
-int bench_step(void *to, uint64_t seed)
+int bench_step(void *to, uint64_t seed, bool readers_alone)
 {
   cudaStream_t s = NULL;
   json = to;
@@ -468,19 +506,24 @@ int bench_step(void *to, uint64_t seed)
       TRY(cudaStreamSynchronize(stream));
     }
   }
-  if (trouble == NULL) {
+  for (uint32_t i = 0; readers_alone && i < 4; i++) {
+    readers(i % 2 == 0 ? 44 : REQUESTS_MAX, i < 2 ? 1 : 8, ROW_BYTES);
+    readers(44, 1, i == 0 ? 584 : i == 1 ? 656 : i == 2 ? 1152 : 2624);
+  }
+  if (trouble == NULL && !readers_alone) {
     memset(pool, 7, pool_bytes);
-    fills();
+    single_rows();
+    history();
   }
   static const uint32_t batches[] = {44, REQUESTS_MAX};
-  for (int i = 0; i < 2 && trouble == NULL; i++) {
+  for (int i = 0; i < 2 && trouble == NULL && !readers_alone; i++) {
     begin_and_end(batches[i], 1);
     begin_and_end(batches[i], 8);
     readers(batches[i], 1, ROW_BYTES);
     readers(batches[i], 8, ROW_BYTES);
     bank(batches[i], 128);
   }
-  if (trouble == NULL) {
+  if (trouble == NULL && !readers_alone) {
     readers(44, 1, 584);
     readers(44, 1, 656);
     readers(44, 1, 2624);

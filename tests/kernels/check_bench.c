@@ -772,8 +772,8 @@ int check_bench(const char *file, bool quick, uint64_t seed, const char *only)
   if (trouble == NULL && (only == NULL || strcmp(only, "copy") == 0)) {
     copies();
   }
-  if (trouble == NULL && (only == NULL || strcmp(only, "step") == 0)) {
-    TRY(bench_step(json, seed));
+  if (trouble == NULL && (only == NULL || strcmp(only, "step") == 0 || strcmp(only, "reader") == 0)) {
+    TRY(bench_step(json, seed, only != NULL && strcmp(only, "reader") == 0));
   }
   if (trouble != NULL) {
     fprintf(stderr, "check_kernels: bench stopped: %s (%s)\n", trouble, cudaGetErrorString(cudaGetLastError()));

@@ -4,7 +4,7 @@
  *                                                     8, 70,000 slots
  *   check_kernels --step [--seed=N] [--rounds=N]      the kernels of a step alone (check_step.c)
  *   check_kernels --soak=N [--seed=N]                 at least N selections compared
- *   check_kernels --bench[=FILE] [--quick] [--only=peer|v41|copy|step]   times the call sites checked above (check_bench.c, bench_step.c);
+ *   check_kernels --bench[=FILE] [--quick] [--only=peer|v41|copy|step|reader]   times the call sites checked above (check_bench.c, bench_step.c);
  *                                                     JSON lines to FILE
  */
 #include <inttypes.h>
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
       file = argv[i][7] == '=' ? argv[i] + 8 : NULL;
     } else {
       fprintf(stderr, "usage: check_kernels [--seed=N] [--rounds=N] [--large] [--step] [--soak=N] [--bench[=FILE]] [--quick]"
-                      " [--only=peer|v41|copy|step]\n");
+                      " [--only=peer|v41|copy|step|reader]\n");
       return 2;
     }
   }

@@ -12,7 +12,7 @@ extern "C" {
 
 /* Times the kernels; one JSON object a line to `file` (NULL: none), a table to stdout. Returns the exit code. */
 int check_bench(const char *file, bool quick, uint64_t seed, const char *only);
-int bench_step(void *json, uint64_t seed); /* its part for the kernels of a step (bench_step.c); `json`: a FILE or NULL */
+int bench_step(void *json, uint64_t seed, bool readers_alone); /* its part for the kernels of a step (bench_step.c); `json`: a FILE or NULL */
 
 /* The kernels of a step against their references (check_step.c): NULL, or what differed, and where. */
 const char *check_step(uint64_t seed, uint64_t rounds, char *where, size_t room);
