@@ -1,0 +1,135 @@
+#!/bin/sh
+# `kvloan run --record`, `kvloan replay` and `kvloan validate` from outside: options, exit codes, messages, files. Arguments: kvloan, make_log, scenarios/. Prints TAP.
+program=$1 make_log=$2 scenarios=$3
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+case $make_log in /*) ;; *) make_log=$PWD/$make_log ;; esac
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" && mkdir tmp || exit 1
+TMPDIR=$work/tmp
+export TMPDIR
+n=0 failed=0
+
+result() { # ok? name
+  n=$((n + 1))
+  if [ "$1" = 0 ]; then
+    echo "ok $n - $2"
+  else
+    echo "not ok $n - $2"
+    sed 's/^/# /' err out | head -n 20
+    failed=1
+  fi
+}
+
+# expect CODE TEXT ARGUMENTS...: the exit code; TEXT is on stdout with code 0, and otherwise in the one line on stderr, with nothing on stdout.
+expect() {
+  code=$1 text=$2
+  shift 2
+  "$program" "$@" >out 2>err
+  got=$? bad=0
+  [ $got = "$code" ] || { bad=1; echo "exit $got" >>err; }
+  if [ "$code" = 0 ]; then
+    grep -qF -- "$text" out || bad=1
+  else
+    [ -s out ] && bad=1
+    grep -qF -- "$text" err || bad=1
+    [ "$(wc -l <err)" != 1 ] && bad=1
+  fi
+  result $bad "$*"
+}
+
+# Small, and pages come and go in it.
+"$program" scenario json "$scenarios/published-256.json" --set=name=small --set=workload.concurrency=6 --set=workload.requests=9 --set=workload.input_tokens=2000 \
+  --set=workload.cached_tokens=0 --set=workload.output_tokens=30 --set=workload.open_interval_ms=20 --set=policy.hot_rows=600 --set=policy.bank_rows=0 \
+  --set=node.decode_gpus=1 --set=node.kv_pool_bytes=22000000 --set=node.host_pool_bytes=60000000 --set=policy.horizon_ms=100 \
+  --set=policy.give_back_bytes_max=300000 >small.json 2>err
+result $? 'a scenario from a scenario'
+
+# ---- record ----
+expect 0 'small, adaptive' run small.json --plane=host --quiet --record=host.log
+test "$(head -n 1 host.log)" = 'kvloan-log 1' && tail -n 1 host.log | grep -q '^end complete [0-9]* [0-9a-f]*$'
+result $? 'the log has its first and its last line'
+"$program" run small.json --quiet >plain 2>err && "$program" run small.json --quiet --record=model.log >recorded 2>err &&
+  grep -v 'wall\|memory' plain >a && grep -v 'wall\|memory' recorded >b && cmp a b >out
+result $? 'recording changes nothing'
+sed 2d host.log | sed '$d' >a && sed 2d model.log | sed '$d' >b && cmp a b >out
+result $? 'host and model plane decide alike'
+"$program" run small.json --quiet --threads=1 --record=again.log >out 2>err && cmp model.log again.log >>out
+result $? 'one scenario, one log'
+expect 1 '/nonexistent/x.log: the log cannot be written' run small.json --quiet --record=/nonexistent/x.log
+mkdir folder
+expect 1 'folder: the log cannot be written' run small.json --quiet --record=folder
+( trap '' XFSZ; ulimit -f 8; "$program" run small.json --quiet --record=big.log ) >out 2>err
+test $? = 1 && grep -qF 'big.log: the log cannot be written' err && ! ls big.log* >/dev/null 2>&1
+result $? 'a full disk leaves no log'
+"$program" run small.json --quiet --set=limits.simulated_s_max=0.4 --record=short.log >out 2>err && tail -n 1 short.log | grep -q '^end interrupted'
+result $? 'a run that was cut short says so in its log'
+
+# ---- replay ----
+expect 0 'decisions, all identical' replay host.log
+expect 0 'recorded on the host plane' replay host.log --plane=host --verify
+expect 0 '"identical": true' replay host.log --json
+if command -v python3 >/dev/null 2>&1; then
+  python3 -m json.tool <out >parsed 2>>err
+  result $? 'the JSON is JSON'
+fi
+expect 0 'selections_by_tier.borrowed' replay host.log --tsv
+expect 0 'decisions, all identical' replay short.log
+expect 1 'missing.log: cannot read the log' replay missing.log
+expect 1 'small.json:1: not a decision log' replay small.json
+head -c 20000 host.log >cut.log
+expect 1 'cut.log:' replay cut.log
+sed 's/^open 0 1 /open 0 2 /' host.log >changed.log
+expect 1 'changed since it was written' replay changed.log
+# A scenario that is another one, sealed again: the decisions differ, and the line says where.
+sed '4s/"output_tokens":{"value":30,/"output_tokens":{"value":29,/' host.log >other.log
+"$make_log" --seal other.log >sealed
+expect 1 'sealed:' replay sealed
+grep -q '^sealed:[0-9]*: the decisions differ: recorded .*, replayed ' err
+result $? 'the line says what differs'
+sed 's/lanes 0,\([0-9]*\),/lanes 0,1\1,/' host.log >counts.log
+"$make_log" --seal counts.log >sealed
+"$program" replay sealed >out 2>err
+test $? = 1 && grep -q 'steps have other counts; line [0-9]*, step ' err && grep -q '^steps with other counts *[1-9]' out
+result $? 'counts that differ are reported, and exit 1'
+expect 2 'did you mean --verify' replay host.log --verfy
+expect 2 'which log?' replay
+expect 2 'did you mean json' replay host.log --format=jsn
+expect 1 'no such plane; did you mean host' replay host.log --plane=hots
+
+# ---- validate ----
+expect 0 'mismatches' validate small.json --plane=host
+grep -q 'validation passed' err
+result $? 'it says that it passed'
+expect 0 '"failed": 0' validate small.json --plane=host --json
+if command -v python3 >/dev/null 2>&1; then
+  python3 -m json.tool <out >parsed 2>>err
+  result $? 'the JSON is JSON'
+fi
+"$program" validate small.json --plane=host --tsv --store=runs.db --record=kept.log --check=sample >out 2>err
+got=$?
+awk -F '\t' 'NF != 10 { exit 1 }' out && test $got = 0 && "$program" replay kept.log >parsed 2>>err
+result $? 'TSV of ten columns; the log is kept'
+checked=$(awk -F '\t' '$2 == "rows_checked" { print $4 }' out) all=$(awk -F '\t' '$1 == "selections" && $2 != "rows_fetched" { s += $4 } END { print s }' out)
+test "$checked" -gt 0 && test "$checked" -lt "$all"
+result $? 'a sample is a part'
+if command -v sqlite3 >/dev/null 2>&1; then
+  test "$(sqlite3 runs.db "SELECT count(*) FROM validations v JOIN runs r USING (run) WHERE r.plane = 'host' AND r.status = 'complete'")" -gt 20
+  result $? 'the store has the comparison beside its run'
+fi
+expect 0 'small' results list --store=runs.db
+"$program" validate small.json >out 2>err # the default plane is the GPU
+got=$?
+if [ $got != 0 ]; then
+  test $got = 1 && test ! -s out && grep -q 'plane=cuda' err && [ "$(wc -l <err)" = 1 ]
+  result $? 'without a GPU it says what is missing'
+fi
+expect 2 'did you mean sample' validate small.json --check=samle
+expect 2 'which scenario?' validate
+expect 1 'no such plane' validate small.json --plane=hst
+ls tmp >out
+test ! -s out
+result $? 'no temporary log is left'
+
+echo "1..$n"
+exit $failed
