@@ -25,12 +25,12 @@ static struct group find_group(const struct kvl_stage_model *m)
 {
   struct group g = {.cache = -1, .announcing = UINT32_MAX, .first_later = UINT32_MAX, .last = UINT32_MAX};
   for (uint32_t p = 0; m->pool && p < m->points; p++) {
-    if (m->point[p].layer == m->pool_layer && g.announcing == UINT32_MAX) {
+    if (m->point[p].selection == m->pool_selection && g.announcing == UINT32_MAX) {
       g.announcing = p;
     }
   }
   for (uint32_t p = 0; g.announcing != UINT32_MAX && p < m->points; p++) {
-    if (m->point[p].cache == m->point[g.announcing].cache && m->point[p].layer > m->pool_layer) {
+    if (m->point[p].cache == m->point[g.announcing].cache && m->point[p].layer > m->point[g.announcing].layer) {
       g.cache = m->point[p].cache;
       g.first_later = g.first_later == UINT32_MAX ? p : g.first_later;
       g.last = p;

@@ -49,8 +49,8 @@ struct kvl_stage_model {
     uint16_t selection; /* whose rows it has: which of the query's selections, as traces count them. Points of one selection after the first
                          * resolve its rows again (layer sharing off) */
   } point[KVL_STAGE_POINTS]; /* in order of layer */
-  uint32_t pool_layer; /* announces the pool for the cache it selects from, if `pool` */
-  bool pool, plan;     /* forms of prefetch */
+  uint32_t pool_selection; /* its layer announces the pool for the cache it selects from, if `pool` */
+  bool pool, plan;         /* forms of prefetch */
 };
 
 /* Fills stages[KVL_STAGES_MAX]; returns how many. Fields that a kind does not use are 0. */

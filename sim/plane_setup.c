@@ -66,9 +66,9 @@ static int fill_points(struct kvl_plane_setup *p, const struct kvl_scenario *s, 
 
 static int fill_prefetch(struct kvl_plane_setup *p, const struct kvl_scenario *s, struct kvl_err *err)
 {
-  p->model.pool_layer = s->model.pool_layer;
-  p->device.pool_blocks = s->model.pool_blocks;
-  p->device.pool_rows_per_block = s->model.pool_rows_per_block;
+  p->model.pool_selection = s->model.selection.pool.point;
+  p->device.pool_blocks = s->model.selection.pool.blocks;
+  p->device.pool_rows_per_block = s->model.selection.pool.rows_per_block;
   p->device.pool_rows_max = s->policy.pool_rows_max;
   if (s->policy.prefetch == KVL_PREFETCH_PLAN) {
     bool any = false;
@@ -83,8 +83,8 @@ static int fill_prefetch(struct kvl_plane_setup *p, const struct kvl_scenario *s
     p->model.plan = true;
   }
   if (s->policy.prefetch == KVL_PREFETCH_POOL) {
-    if (s->model.pool_blocks == 0 || s->model.pool_rows_per_block == 0) {
-      return kvl_err_set(err, -EINVAL, "%s: policy.prefetch = pool: the model announces no pool (model.pool_blocks is 0)", s->file);
+    if (s->model.selection.pool.blocks == 0) {
+      return kvl_err_set(err, -EINVAL, "%s: policy.prefetch = pool: the model announces no pool", s->file);
     }
     if (s->policy.bank_rows == 0) {
       return kvl_err_set(err, -EINVAL, "%s: policy.prefetch = pool: there is no bank (policy.bank_rows is 0; a pool has %llu rows)", s->file,

@@ -364,7 +364,7 @@ static void draw_model(struct world *w)
   c->slots = SLOTS;
   c->frames = FRAMES;
   w->model.pool = below(w, 3) != 0;
-  w->model.pool_layer = w->model.point[below(w, w->model.points)].layer;
+  w->model.pool_selection = below(w, w->model.points);
   c->pool_blocks = K + below(w, BLOCKS - K + 1);
   c->pool_rows_per_block = 1u << below(w, 4);
   c->pool_rows_max = below(w, 2) == 0 ? 0 : 1 + below(w, 200);

@@ -280,7 +280,9 @@ static int check_step(struct kvl_plane *plane, const struct kvl_plane_step *step
     for (uint32_t p = 0; c->rows && p < c->s->model.selection.points; p++) {
       const struct kvl_selection_point *point = &c->s->model.selection.point[p];
       uint32_t history = item->tokens / c->s->model.cache[point->cache].tokens_per_row;
-      c->report->lanes_expected += (uint64_t)item->queries * (history < point->k ? history : point->k);
+      uint32_t last = c->s->model.layers - point->layer, readers = c->s->model.readers[p] < last ? c->s->model.readers[p] : last;
+      uint32_t look_ups = c->s->policy.layer_sharing == KVL_SHARING_OFF ? readers : 1;
+      c->report->lanes_expected += (uint64_t)item->queries * look_ups * (history < point->k ? history : point->k);
     }
   }
   if (joined != step->admissions) {

@@ -188,6 +188,45 @@ static void draw_speculation(struct tiny *t, struct kvl_rng *rng)
 }
 
 /* Steps that are often held back by their tail, so that gaps last while pages come, go and grow. */
+/* How many layers read a selection, whether they share the look-up, and the two forms of prefetch. */
+static void draw_sharing(struct tiny *t, struct kvl_rng *rng)
+{
+  struct kvl_scenario *s = &t->s;
+  struct kvl_selection_shape *shape = &s->model.selection;
+  s->policy.layer_sharing = below(rng, 3) == 0 ? KVL_SHARING_OFF : KVL_SHARING_ON;
+  for (uint32_t p = 0; p < shape->points; p++) {
+    uint32_t apart = s->model.layers - shape->point[p].layer, others = 0;
+    for (uint32_t next = 0; next < shape->points; next++) {
+      bool same = next != p && shape->point[next].cache == shape->point[p].cache;
+      others += same;
+      if (same && shape->point[next].layer > shape->point[p].layer && (uint32_t)(shape->point[next].layer - shape->point[p].layer) < apart) {
+        apart = shape->point[next].layer - shape->point[p].layer;
+      }
+    }
+    s->model.readers[p] = between(rng, 1, apart);
+    struct kvl_model_cache *cache = &s->model.cache[shape->point[p].cache];
+    if (others == 0 && cache->row_bytes % s->model.readers[p] == 0 && below(rng, 2) == 0) {
+      cache->layers = s->model.readers[p];
+      if (cache->layers > 1 && s->policy.layer_sharing == KVL_SHARING_ON && below(rng, 3) != 0) {
+        s->policy.prefetch = KVL_PREFETCH_PLAN;
+      }
+    }
+  }
+  uint32_t announcing = below(rng, shape->points);
+  s->model.pool_layer = shape->point[announcing].layer;
+  s->model.pool_blocks = shape->point[announcing].k + below(rng, 20);
+  s->model.pool_rows_per_block = 1u << below(rng, 4);
+  bool pool = s->policy.prefetch == KVL_PREFETCH_NONE && below(rng, 4) != 0 && kvl_model_want_pool(&s->model);
+  if (!pool || shape->point[shape->pool.point].k > s->model.pool_blocks) {
+    s->model.pool_blocks = 0;
+    memset(&shape->pool, 0, sizeof shape->pool);
+    return;
+  }
+  s->policy.prefetch = KVL_PREFETCH_POOL;
+  s->policy.bank_rows = between(rng, 1, 80);
+  s->policy.pool_rows_max = below(rng, 2) == 0 ? 0 : between(rng, 1, 100);
+}
+
 static void draw_held_back(struct tiny *t, struct kvl_rng *rng)
 {
   struct kvl_scenario *s = &t->s;
@@ -286,6 +325,11 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   kvl_rng_init(&speculation, seed, "tiny speculation", 0);
   if (below(&speculation, 2) == 0) {
     draw_speculation(t, &speculation);
+  }
+  struct kvl_rng sharing;
+  kvl_rng_init(&sharing, seed, "tiny sharing", 0);
+  if (below(&sharing, 2) == 0) {
+    draw_sharing(t, &sharing);
   }
   s->workload.input_tokens = draw_tokens(&rng, 150);
   if (s->policy.page_tokens >= 128) {
