@@ -11,6 +11,7 @@ int kvl_cmd_reproduce(int argc, char **argv);
 int kvl_cmd_scenario(int argc, char **argv);
 int kvl_cmd_trace(int argc, char **argv);
 int kvl_cmd_results(int argc, char **argv);
+int kvl_cmd_sweep(int argc, char **argv);
 int kvl_cmd_explain(int argc, char **argv);
 int kvl_cmd_report(int argc, char **argv);
 int kvl_cmd_help(int argc, char **argv);

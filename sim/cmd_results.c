@@ -8,6 +8,7 @@
 
 #include "backend/base/nearest.h"
 #include "sim/cmd.h"
+#include "sim/results_sweep.h"
 
 static const char help[] =
   "usage: kvloan results list     --store=FILE [--format=table|json|tsv]\n"
@@ -145,6 +146,9 @@ int kvl_cmd_results(int argc, char **argv)
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     fputs(help, stdout);
     return 0;
+  }
+  if (kvl_results_is_sweep(argc, argv)) {
+    return kvl_results_sweep(argc, argv);
   }
   int command = find_command(argv[1]);
   if (command < 0) {

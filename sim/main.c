@@ -12,6 +12,7 @@ const struct kvl_command kvl_commands[] = {
   {"replay", kvl_cmd_replay, "replay a recorded run in the model plane and demand the same decisions"},
   {"reproduce", kvl_cmd_reproduce, "run the published experiment's rows and compare"},
   {"validate", kvl_cmd_validate, "run a scenario on a GPU and compare the model with it"},
+  {"sweep", kvl_cmd_sweep, "run a design of many points, resume it, spread it over machines"},
   {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
   {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},
   {"results", kvl_cmd_results, "list, show, export, compare and plot stored runs"},

@@ -1,0 +1,377 @@
+/* kvloan sweep SWEEP.json */
+#include "sim/cmd_sweep.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/base/nearest.h"
+#include "results/rows.h"
+#include "sim/cmd.h"
+#include "sim/results_sweep.h"
+
+enum { SETS_MAX = 256, SHARES_MAX = 100000 };
+
+static const char help[] =
+  "usage: kvloan sweep SWEEP.json --store=FILE [OPTIONS]\n"
+  "       kvloan sweep SWEEP.json --list [--format=tsv|json]\n"
+  "\n"
+  "Runs every point of a design (docs/sweeps.md has the format) and prints its table. Each point is stored as it ends; ended at any moment and started\n"
+  "again, the same command goes on where it was. A point that fails is stored with its reason and stops nothing.\n"
+  "  --store=FILE           the result store that holds the sweep\n"
+  "  --list                 the points, their seeds and the command of each, without running any\n"
+  "  --set=KEY=VALUE        a scenario key for every point, as if it stood in the design's \"set\"; repeat as you like\n"
+  "  --jobs=N               points at once (default: as many as there are cores)\n"
+  "  --threads=N            threads of one point (default 1); no result depends on either\n"
+  "  --shard=I/N            only every N-th run, from the I-th; kvloan results merge brings the stores of the shards together\n"
+  "  --keep=all|summary     what of each run: also its requests, time line and counters (default), or its summary alone\n"
+  "  --retry-failed         run failed points again\n"
+  "  --failed-ok            exit with 0 although points failed\n"
+  "  --take-over            go on with a sweep of a process on another machine that is gone\n"
+  "  --plane=model|host     as in kvloan run\n"
+  "  --format=table|json|tsv, --quiet\n"
+  "On a cluster:\n"
+  "  --engine=local|slurm   slurm: submit an array of shards with sbatch\n"
+  "  --shards=N             tasks of that array (default 16)\n"
+  "  --wait                 wait for the array, then merge its stores into FILE; without it, the command that merges is printed\n"
+  "  --sbatch=OPTION        passed on to sbatch, for example --sbatch=--cpus-per-task=8; repeat as you like\n";
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  stop = 1;
+}
+
+struct options {
+  struct kvl_sweep_call call;
+  const char *set[SETS_MAX];
+  const char *engine;
+  int format;
+  bool format_given, list;
+};
+
+static int complain(const char *text, const char *detail)
+{
+  fprintf(stderr, "kvloan sweep: %s%s\n", text, detail);
+  return 2;
+}
+
+/* A whole number from 1 to `max`; 0: it is none. */
+static uint32_t number(const char *word, uint32_t max, const char **rest)
+{
+  char *end;
+  unsigned long value = word[0] >= '0' && word[0] <= '9' ? strtoul(word, &end, 10) : 0;
+  *rest = value == 0 ? word : end;
+  return value >= 1 && value <= max ? (uint32_t)value : 0;
+}
+
+static int parse_shard(const char *word, struct kvl_sweep_share *share)
+{
+  const char *rest;
+  uint32_t index = number(word, SHARES_MAX, &rest), count = index != 0 && *rest == '/' ? number(rest + 1, SHARES_MAX, &rest) : 0;
+  if (count == 0 || *rest != '\0') {
+    fprintf(stderr, "kvloan sweep: --shard=%s: must be I/N, for example 1/4\n", word);
+    return 2;
+  }
+  if (index > count) {
+    fprintf(stderr, "kvloan sweep: --shard=%s: there are %u shards (nearest: --shard=%u/%u)\n", word, (unsigned)count, (unsigned)count, (unsigned)count);
+    return 2;
+  }
+  *share = (struct kvl_sweep_share){index - 1, count};
+  return 0;
+}
+
+static int parse_count(const char *name, const char *word, uint32_t max, uint32_t *value)
+{
+  const char *rest;
+  *value = number(word, max, &rest);
+  if (*value == 0 || *rest != '\0') {
+    fprintf(stderr, "kvloan sweep: --%s=%s: not a number from 1 to %u\n", name, word, (unsigned)max);
+    return 2;
+  }
+  return 0;
+}
+
+static int parse_choice(const char *name, const char *word, const char *const *choices, size_t count)
+{
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(word, choices[i]) == 0) {
+      return (int)i;
+    }
+  }
+  fprintf(stderr, "kvloan sweep: --%s=%s: no such choice; did you mean %s?\n", name, word, kvl_nearest(word, choices, count));
+  return -1;
+}
+
+/* 0, an exit code, or -1 after --help. */
+static int parse(struct options *o, int argc, char **argv)
+{
+  static const char *const planes[] = {"model", "host"}, *const keeps[] = {"all", "summary"}, *const engines[] = {"local", "slurm"};
+  static const struct option options[] = {
+    {"store", required_argument, NULL, 'o'},     {"list", no_argument, NULL, 'l'},          {"set", required_argument, NULL, 's'},
+    {"jobs", required_argument, NULL, 'j'},      {"threads", required_argument, NULL, 't'}, {"shard", required_argument, NULL, 'S'},
+    {"keep", required_argument, NULL, 'k'},      {"retry-failed", no_argument, NULL, 'r'},  {"failed-ok", no_argument, NULL, 'F'},
+    {"take-over", no_argument, NULL, 'T'},       {"plane", required_argument, NULL, 'p'},   {"format", required_argument, NULL, 'f'},
+    {"quiet", no_argument, NULL, 'q'},           {"engine", required_argument, NULL, 'e'},  {"shards", required_argument, NULL, 'n'},
+    {"wait", no_argument, NULL, 'w'},            {"sbatch", required_argument, NULL, 'b'},  {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+  };
+  struct kvl_sweep_call *c = &o->call;
+  int option, code = 0, choice;
+  optind = 1;
+  opterr = 0;
+  while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (option) {
+    case 'o':
+      c->store = optarg;
+      break;
+    case 'l':
+      o->list = true;
+      break;
+    case 's':
+      if (c->sets == SETS_MAX) {
+        return complain("more than 256 --set options", "");
+      }
+      o->set[c->sets++] = optarg;
+      break;
+    case 'j':
+      code = parse_count("jobs", optarg, 1024, &c->jobs);
+      break;
+    case 't':
+      code = parse_count("threads", optarg, 256, &c->threads);
+      break;
+    case 'S':
+      code = parse_shard(optarg, &c->share);
+      break;
+    case 'k':
+      choice = parse_choice("keep", optarg, keeps, 2);
+      code = choice < 0 ? 2 : 0;
+      c->summary_only = choice == 1;
+      break;
+    case 'r':
+      c->retry_failed = true;
+      break;
+    case 'F':
+      c->failed_ok = true;
+      break;
+    case 'T':
+      c->take_over = true;
+      break;
+    case 'p':
+      code = parse_choice("plane", optarg, planes, 2) < 0 ? 2 : 0;
+      c->plane = optarg;
+      break;
+    case 'f':
+      code = kvl_cmd_format("sweep", optarg, &o->format) != 0 ? 2 : 0;
+      o->format_given = true;
+      break;
+    case 'q':
+      c->quiet = true;
+      break;
+    case 'e':
+      code = parse_choice("engine", optarg, engines, 2) < 0 ? 2 : 0;
+      o->engine = optarg;
+      break;
+    case 'n':
+      code = parse_count("shards", optarg, SHARES_MAX, &c->shards);
+      break;
+    case 'w':
+      c->wait = true;
+      break;
+    case 'b':
+      if (c->sbatches == KVL_SWEEP_SBATCH_MAX) {
+        return complain("more than 32 --sbatch options", "");
+      }
+      c->sbatch[c->sbatches++] = optarg;
+      break;
+    case 'h':
+      fputs(help, stdout);
+      return -1;
+    default:
+      return kvl_cmd_bad_option("sweep", argc, argv, options, option);
+    }
+  }
+  return code;
+}
+
+static int check(const struct options *o, int positional)
+{
+  const struct kvl_sweep_call *c = &o->call;
+  bool slurm = strcmp(o->engine, "slurm") == 0;
+  if (positional != 1) {
+    return complain(positional == 0 ? "which design?" : "one design at a time", " (kvloan sweep --help tells more)");
+  }
+  if (o->list && o->format_given && o->format == KVL_FORMAT_TABLE) {
+    return complain("--list writes tsv or json", "");
+  }
+  if (!o->list && c->store == NULL) {
+    return complain("where to? --store=FILE", " (or --list to see the points)");
+  }
+  if (!slurm && (c->wait || c->shards != 0 || c->sbatches > 0)) {
+    return complain(c->wait ? "--wait" : c->shards != 0 ? "--shards" : "--sbatch", " belongs to --engine=slurm");
+  }
+  if (slurm && c->share.count > 1) {
+    return complain("--shard", " is what --engine=slurm gives its tasks; --shards=N says how many");
+  }
+  return 0;
+}
+
+static char *join_arguments(int argc, char **argv)
+{
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) {
+    return NULL;
+  }
+  (void)fputs("kvloan", out);
+  for (int i = 0; i < argc; i++) {
+    (void)fprintf(out, " %s", argv[i]);
+  }
+  if (fclose(out) != 0) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}
+
+/* ---- --list ---- */
+
+static int list_tasks(const struct kvl_sweep *s, const struct options *o)
+{
+  static const char *const front[] = {"task", "point", "repeat", "seed"}, *const back[] = {"reason", "command"};
+  const char *columns[KVL_SWEEP_KEYS_MAX + 8];
+  uint32_t n = 0;
+  struct kvl_rows rows;
+  for (unsigned i = 0; i < 4; i++) {
+    columns[n++] = front[i];
+  }
+  for (unsigned k = 0; k < s->keys; k++) {
+    columns[n++] = s->key[k];
+  }
+  columns[n++] = back[0];
+  columns[n++] = back[1];
+  kvl_rows_begin(&rows, stdout, o->format_given ? (enum kvl_format)o->format : KVL_FORMAT_TSV, columns, n);
+  for (uint32_t t = 0; t < kvl_sweep_tasks(s); t++) {
+    if (t % o->call.share.count != o->call.share.index) {
+      continue;
+    }
+    char *command = kvl_sweep_command(s, t), seed[24];
+    if (command == NULL) {
+      fprintf(stderr, "kvloan sweep: out of memory\n");
+      return 1;
+    }
+    (void)snprintf(seed, sizeof seed, "%" PRIu64, kvl_sweep_seed(s, t));
+    kvl_rows_count(&rows, t + 1);
+    kvl_rows_count(&rows, t / s->repeats + 1);
+    kvl_rows_count(&rows, t % s->repeats + 1);
+    kvl_rows_raw(&rows, seed);
+    for (unsigned k = 0; k < s->keys; k++) {
+      char text[KVL_SWEEP_VALUE_TEXT];
+      const char *value = s->value[(size_t)(t / s->repeats) * s->keys + k];
+      if (value != NULL && (value[0] == '-' || (value[0] >= '0' && value[0] <= '9'))) {
+        kvl_rows_raw(&rows, value);
+      } else {
+        kvl_rows_text(&rows, value == NULL ? NULL : kvl_sweep_value_text(text, value));
+      }
+    }
+    kvl_rows_text(&rows, s->reason[t / s->repeats]);
+    kvl_rows_text(&rows, command);
+    free(command);
+  }
+  kvl_rows_end(&rows);
+  return 0;
+}
+
+/* ---- running ---- */
+
+static void tell_end(const struct kvl_sweep *s, const struct kvl_sweep_call *c, const struct kvl_sweep_outcome *out)
+{
+  uint32_t done = out->complete + out->failed;
+  if (out->interrupted) {
+    fprintf(stderr, "kvloan sweep: ended early with %u of %u runs stored; the same command goes on\n", (unsigned)done, (unsigned)out->tasks);
+  } else if (!c->quiet) {
+    fprintf(stderr, "%s: %u of %u runs complete", s->name, (unsigned)out->complete, (unsigned)out->tasks);
+    if (out->failed > 0) {
+      fprintf(stderr, ", %u failed", (unsigned)out->failed);
+    }
+    fprintf(stderr, "; sweep %" PRId64 " in %s\n", out->sweep, c->store);
+  }
+}
+
+static int run(const struct kvl_sweep *s, const struct options *o)
+{
+  const struct kvl_sweep_call *c = &o->call;
+  struct kvl_sweep_outcome out = {.sweep = 0};
+  struct kvl_err err = {""};
+  bool slurm = strcmp(o->engine, "slurm") == 0, stored = true;
+  if (s->impossible > 0 && !c->quiet) {
+    uint32_t p = 0;
+    while (s->reason[p] == NULL) {
+      p++;
+    }
+    fprintf(stderr, "note: %u of %u points cannot be run; point %u: %s\n", (unsigned)s->impossible, (unsigned)s->points, (unsigned)p + 1, s->reason[p]);
+  }
+  int rc = slurm ? kvl_sweep_run_slurm(s, c, &stored, &err) : kvl_sweep_run_local(s, c, &out, &err);
+  if (rc != 0) {
+    fprintf(stderr, "%s\n", err.text);
+    return rc == -EINTR ? 130 : 1;
+  }
+  if (!stored) {
+    return 0;
+  }
+  if (!slurm) {
+    tell_end(s, c, &out);
+  }
+  uint32_t failed = out.failed;
+  rc = kvl_results_print_sweep(c->store, s->hash, (enum kvl_format)o->format, slurm ? &failed : NULL);
+  if (rc == 0 && out.interrupted) {
+    return 130;
+  }
+  if (rc == 0 && failed > 0 && !c->failed_ok) {
+    fprintf(stderr, "kvloan sweep: %u runs failed: the table says why; --retry-failed runs them again\n", (unsigned)failed);
+    return 1;
+  }
+  return rc;
+}
+
+int kvl_cmd_sweep(int argc, char **argv)
+{
+  struct options *o = calloc(1, sizeof *o);
+  struct kvl_sweep *sweep = NULL;
+  struct kvl_err err = {""};
+  if (o == NULL) {
+    return complain("out of memory", "") - 1;
+  }
+  o->engine = "local";
+  o->call = (struct kvl_sweep_call){.plane = "model", .share = {0, 1}, .threads = 1, .stop = &stop, .set = o->set};
+  int code = parse(o, argc, argv);
+  code = code != 0 ? code : check(o, argc - optind);
+  if (code == 0) {
+    o->call.design = argv[optind];
+    code = kvl_sweep_load(&sweep, o->call.design, o->set, o->call.sets, &err) != 0 || kvl_sweep_resolve(sweep, &err) != 0;
+    if (code != 0) {
+      fprintf(stderr, "%s\n", err.text);
+    }
+  }
+  if (code == 0 && o->list) {
+    code = list_tasks(sweep, o);
+  } else if (code == 0) {
+    struct sigaction action = {.sa_handler = on_signal};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
+    char *command = join_arguments(argc, argv);
+    o->call.command = command == NULL ? "" : command;
+    code = run(sweep, o);
+    free(command);
+  }
+  kvl_sweep_free(sweep);
+  free(o);
+  return code < 0 ? 0 : code;
+}

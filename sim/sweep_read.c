@@ -1,0 +1,573 @@
+/* SWEEP.json into a design. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/base/nearest.h"
+#include "results/text.h"
+#include "sim/scenario_doc.h"
+#include "sim/scenario_number.h"
+#include "sim/sweep.h"
+
+static const char *const members[] = {"name", "note", "scenario", "set", "grid", "list", "random", "repeats", "seeds", "seed"};
+enum { MEMBERS = sizeof members / sizeof members[0], AXES_MAX = KVL_SWEEP_KEYS_MAX, NAME_MAX_BYTES = 96 };
+
+static int no_memory(const struct kvl_sweep *sweep, struct kvl_err *err)
+{
+  return kvl_err_set(err, -ENOMEM, "%s: out of memory", sweep->file);
+}
+
+/* ---- values as text ---- */
+
+static void put_json(FILE *out, const struct kvl_json *node)
+{
+  const char *separator = "";
+  switch (node->kind) {
+  case KVL_JSON_NULL:
+    (void)fputs("null", out);
+    return;
+  case KVL_JSON_FALSE:
+  case KVL_JSON_TRUE:
+    (void)fputs(node->kind == KVL_JSON_TRUE ? "true" : "false", out);
+    return;
+  case KVL_JSON_NUMBER:
+    (void)fputs(node->text, out);
+    return;
+  case KVL_JSON_STRING:
+    kvl_text_json_string(out, node->text);
+    return;
+  case KVL_JSON_ARRAY:
+  case KVL_JSON_OBJECT:
+    (void)fputc(node->kind == KVL_JSON_ARRAY ? '[' : '{', out);
+    for (const struct kvl_json *child = node->child; child != NULL; child = child->next) {
+      (void)fputs(separator, out);
+      if (node->kind == KVL_JSON_OBJECT) {
+        kvl_text_json_string(out, child->key);
+        (void)fputc(':', out);
+      }
+      put_json(out, child);
+      separator = ",";
+    }
+    (void)fputc(node->kind == KVL_JSON_ARRAY ? ']' : '}', out);
+    return;
+  }
+}
+
+/* The value as JSON text in the arena, after `prefix`; NULL: no memory. */
+static const char *json_text(struct kvl_arena *arena, const char *prefix, const struct kvl_json *node)
+{
+  char *text = NULL, *kept = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) {
+    return NULL;
+  }
+  (void)fputs(prefix, out);
+  put_json(out, node);
+  if (fclose(out) == 0) {
+    kept = kvl_arena_text(arena, text, size);
+  }
+  free(text);
+  return kept;
+}
+
+/* ---- single members ---- */
+
+static int read_word(const struct kvl_json *root, const char *key, const char *fallback, const char **word, struct kvl_err *err)
+{
+  const struct kvl_json *node = kvl_json_member(root, key);
+  *word = fallback;
+  if (node == NULL) {
+    return fallback == NULL ? kvl_scenario_bad(err, root, key, "is missing") : 0;
+  }
+  if (node->kind != KVL_JSON_STRING) {
+    return kvl_scenario_bad(err, node, key, "must be a string, is %s", kvl_json_kind_name(node->kind));
+  }
+  for (const char *c = node->text; *c != '\0'; c++) {
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+      return kvl_scenario_bad(err, node, key, "holds a control character");
+    }
+  }
+  *word = node->text;
+  return 0;
+}
+
+static int read_count(const struct kvl_json *object, const char *label, const char *key, uint64_t fallback, uint64_t min, uint64_t max, uint64_t *count,
+                      struct kvl_err *err)
+{
+  const struct kvl_json *node = kvl_json_member(object, key);
+  bool exact;
+  *count = fallback;
+  if (node == NULL) {
+    return 0;
+  }
+  if (node->kind != KVL_JSON_NUMBER) {
+    return kvl_scenario_bad(err, node, label, "must be a whole number, is %s", kvl_json_kind_name(node->kind));
+  }
+  int rc = kvl_decimal_parse(node->text, 1, count, &exact);
+  if (rc == -EDOM || *count < min) {
+    return kvl_scenario_bad(err, node, label, "must be at least %llu, is %s (nearest: %llu)", (unsigned long long)min, node->text, (unsigned long long)min);
+  }
+  if (rc != 0 || *count > max) {
+    return kvl_scenario_bad(err, node, label, "must be at most %llu, is %s (nearest: %llu)", (unsigned long long)max, node->text, (unsigned long long)max);
+  }
+  return exact ? 0 : kvl_scenario_bad(err, node, label, "must be a whole number, is %s (nearest: %llu)", node->text, (unsigned long long)*count);
+}
+
+static int check_members(const struct kvl_json *object, const char *what, const char *const *known, unsigned count, struct kvl_err *err)
+{
+  for (const struct kvl_json *child = object->child; child != NULL; child = child->next) {
+    bool found = false;
+    for (unsigned i = 0; i < count; i++) {
+      found = found || strcmp(known[i], child->key) == 0;
+    }
+    if (!found) {
+      return kvl_scenario_bad(err, child, child->key, "not a part of %s (nearest: %s)", what, kvl_nearest(child->key, known, count));
+    }
+  }
+  return 0;
+}
+
+/* A key that the design may change, with a value for it. */
+static int check_pair(const char *key, const struct kvl_json *value, struct kvl_err *err)
+{
+  if (strcmp(key, "seed") == 0) {
+    return kvl_scenario_bad(err, value, key, "comes from the sweep's own \"seed\" and \"repeats\"");
+  }
+  return kvl_scenario_check_value(key, value, err);
+}
+
+/* ---- what holds for every point ---- */
+
+static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const char *const *sets, unsigned set_count, struct kvl_err *err)
+{
+  const struct kvl_json *object = kvl_json_member(root, "set");
+  unsigned count = set_count;
+  if (object != NULL && object->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, object, "set", "must be an object of scenario keys and values, is %s", kvl_json_kind_name(object->kind));
+  }
+  for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL; child = child->next) {
+    count++;
+  }
+  sweep->set = kvl_arena_take(&sweep->arena, (count + 1u) * sizeof *sweep->set);
+  if (sweep->set == NULL) {
+    return no_memory(sweep, err);
+  }
+  for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL; child = child->next) {
+    char prefix[256];
+    int rc = check_pair(child->key, child, err);
+    if (rc != 0) {
+      return rc;
+    }
+    if (snprintf(prefix, sizeof prefix, "%s=", child->key) >= (int)sizeof prefix) {
+      return kvl_scenario_bad(err, child, "set", "a key that is far too long");
+    }
+    if ((sweep->set[sweep->sets++] = json_text(&sweep->arena, prefix, child)) == NULL) {
+      return no_memory(sweep, err);
+    }
+  }
+  for (unsigned i = 0; i < set_count; i++) {
+    if (strncmp(sets[i], "seed=", 5) == 0) {
+      return kvl_err_set(err, -EINVAL, "--set=%s: a sweep's seeds come from its own \"seed\" and \"repeats\"", sets[i]);
+    }
+    if ((sweep->set[sweep->sets++] = kvl_arena_text(&sweep->arena, sets[i], strlen(sets[i]))) == NULL) {
+      return no_memory(sweep, err);
+    }
+  }
+  return 0;
+}
+
+static int find_base(struct kvl_sweep *sweep, const struct kvl_json *root, struct kvl_err *err)
+{
+  char path[KVL_PATH_CAP], *text = NULL;
+  size_t n = strlen(sweep->scenario);
+  const char *slash = strrchr(sweep->file, '/');
+  bool is_file = strchr(sweep->scenario, '/') != NULL || (n > 5 && strcmp(sweep->scenario + n - 5, ".json") == 0);
+  int rc = 0;
+  /* a file's name begins in the sweep's folder */
+  int length = slash != NULL && is_file && sweep->scenario[0] != '/'
+                 ? snprintf(path, sizeof path, "%.*s/%s", (int)(slash - sweep->file), sweep->file, sweep->scenario)
+                 : 0;
+  if (length < 0 || length >= (int)sizeof path) {
+    return kvl_scenario_bad(err, kvl_json_member(root, "scenario"), "scenario", "the name is too long");
+  }
+  if (length == 0 || access(path, F_OK) != 0) {
+    struct kvl_err cause = {""};
+    rc = kvl_scenario_find_scenario(sweep->scenario, path, &cause);
+    if (rc != 0) {
+      (void)kvl_scenario_bad(err, kvl_json_member(root, "scenario"), "scenario", "%s", cause.text);
+      return rc;
+    }
+  }
+  rc = kvl_scenario_read_file(path, &text, &sweep->base_size, err);
+  if (rc == 0) {
+    sweep->base = kvl_arena_text(&sweep->arena, text, sweep->base_size);
+    sweep->scenario_file = kvl_arena_text(&sweep->arena, path, strlen(path));
+    rc = sweep->base == NULL || sweep->scenario_file == NULL ? no_memory(sweep, err) : 0;
+  }
+  free(text);
+  return rc;
+}
+
+/* ---- keys and axes ---- */
+
+/* A key of the design; -EINVAL when it is there already. */
+static int add_key(struct kvl_sweep *sweep, const char *key, const struct kvl_json *node, struct kvl_err *err)
+{
+  for (unsigned i = 0; i < sweep->keys; i++) {
+    if (strcmp(sweep->key[i], key) == 0) {
+      return kvl_scenario_bad(err, node, key, "is changed by two parts of the design");
+    }
+  }
+  if (sweep->keys == KVL_SWEEP_KEYS_MAX) {
+    return kvl_scenario_bad(err, node, key, "a design may change up to %d keys", (int)KVL_SWEEP_KEYS_MAX);
+  }
+  sweep->key[sweep->keys++] = key;
+  return 0;
+}
+
+static bool all_objects(const struct kvl_json *array)
+{
+  for (const struct kvl_json *child = array->child; child != NULL; child = child->next) {
+    if (child->kind != KVL_JSON_OBJECT) {
+      return false;
+    }
+  }
+  return array->child != NULL;
+}
+
+static uint32_t count_children(const struct kvl_json *node)
+{
+  uint32_t count = 0;
+  for (const struct kvl_json *child = node->child; child != NULL; child = child->next) {
+    count++;
+  }
+  return count;
+}
+
+/* An axis of objects: each sets the same keys. */
+static int read_bundle(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, const struct kvl_json *array, struct kvl_err *err)
+{
+  int rc = 0;
+  for (const struct kvl_json *pair = array->child->child; pair != NULL && rc == 0; pair = pair->next) {
+    rc = add_key(sweep, pair->key, pair, err);
+    axis->keys++;
+  }
+  if (rc == 0 && axis->keys == 0) {
+    rc = kvl_scenario_bad(err, array->child, array->key, "an object that sets no keys");
+  }
+  axis->value = rc != 0 ? NULL : kvl_arena_take(&sweep->arena, (size_t)axis->values * axis->keys * sizeof *axis->value);
+  if (rc == 0 && axis->value == NULL) {
+    return no_memory(sweep, err);
+  }
+  uint32_t v = 0;
+  for (const struct kvl_json *object = array->child; object != NULL && rc == 0; object = object->next, v++) {
+    if (count_children(object) != axis->keys) {
+      return kvl_scenario_bad(err, object, array->key, "sets %u keys, the first of its axis %u: all must set the same", (unsigned)count_children(object),
+                              axis->keys);
+    }
+    for (unsigned k = 0; k < axis->keys && rc == 0; k++) {
+      const char *key = sweep->key[axis->first_key + k];
+      const struct kvl_json *value = kvl_json_member(object, key);
+      rc = value == NULL ? kvl_scenario_bad(err, object, array->key, "does not set %s, as the first of its axis does", key) : check_pair(key, value, err);
+      if (rc == 0 && (axis->value[(size_t)v * axis->keys + k] = json_text(&sweep->arena, "", value)) == NULL) {
+        rc = no_memory(sweep, err);
+      }
+    }
+  }
+  return rc;
+}
+
+static int read_values(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, const struct kvl_json *array, struct kvl_err *err)
+{
+  *axis = (struct kvl_sweep_axis){.node = array, .first_key = sweep->keys, .values = count_children(array)};
+  if (array->kind != KVL_JSON_ARRAY || array->child == NULL) {
+    return kvl_scenario_bad(err, array, array->key, array->kind == KVL_JSON_ARRAY ? "has no values" : "must be an array of values, is %s",
+                            kvl_json_kind_name(array->kind));
+  }
+  struct kvl_err cause = {""};
+  int rc = check_pair(array->key, array->child, &cause);
+  if (rc == -EINVAL && all_objects(array)) {
+    return read_bundle(sweep, axis, array, err);
+  }
+  axis->keys = 1;
+  rc = add_key(sweep, array->key, array, err);
+  axis->value = rc != 0 ? NULL : kvl_arena_take(&sweep->arena, axis->values * sizeof *axis->value);
+  if (rc == 0 && axis->value == NULL) {
+    return no_memory(sweep, err);
+  }
+  uint32_t v = 0;
+  for (const struct kvl_json *value = array->child; value != NULL && rc == 0; value = value->next, v++) {
+    rc = check_pair(array->key, value, err);
+    if (rc == 0 && (axis->value[v] = json_text(&sweep->arena, "", value)) == NULL) {
+      rc = no_memory(sweep, err);
+    }
+    for (uint32_t other = 0; other < v && rc == 0; other++) {
+      if (strcmp(axis->value[other], axis->value[v]) == 0) {
+        rc = kvl_scenario_bad(err, value, array->key, "%s is given twice", axis->value[v]);
+      }
+    }
+  }
+  return rc;
+}
+
+/* {"from": A, "to": B, ...} of a random design. */
+static int read_range(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, const struct kvl_json *range, struct kvl_err *err)
+{
+  static const char *const known[] = {"from", "to", "scale", "multiple_of"}, *const scales[] = {"linear", "log"};
+  const struct kvl_json *from = kvl_json_member(range, "from"), *to = kvl_json_member(range, "to"), *scale = kvl_json_member(range, "scale");
+  *axis = (struct kvl_sweep_axis){.node = range, .first_key = sweep->keys, .keys = 1};
+  int rc = check_members(range, "a range", known, 4, err);
+  if (rc == 0 && (from == NULL || to == NULL)) {
+    rc = kvl_scenario_bad(err, range, range->key, "a range needs \"from\" and \"to\"");
+  }
+  rc = rc != 0 ? rc : check_pair(range->key, from, err);
+  rc = rc != 0 ? rc : check_pair(range->key, to, err);
+  if (rc == 0 && (from->kind != KVL_JSON_NUMBER || to->kind != KVL_JSON_NUMBER)) {
+    rc = kvl_scenario_bad(err, range, range->key, "a range is for numbers; give the choices as an array");
+  }
+  if (rc == 0 && scale != NULL &&
+      (scale->kind != KVL_JSON_STRING || (strcmp(scale->text, scales[0]) != 0 && strcmp(scale->text, scales[1]) != 0))) {
+    rc = kvl_scenario_bad(err, scale, "scale", "must be linear or log (nearest: %s)",
+                          scale->kind == KVL_JSON_STRING ? kvl_nearest(scale->text, scales, 2) : "linear");
+  }
+  rc = rc != 0 ? rc : read_count(range, "multiple_of", "multiple_of", 1, 1, UINT32_MAX, &axis->multiple_of, err);
+  if (rc != 0) {
+    return rc;
+  }
+  axis->log = scale != NULL && strcmp(scale->text, "log") == 0;
+  axis->from = from->text;
+  axis->to = to->text;
+  for (uint32_t i = 0; i < kvl_key_count; i++) {
+    const char *path = strncmp(range->key, "node.hardware.", 14) == 0 ? range->key + 5 : range->key;
+    axis->whole = axis->whole || (strcmp(kvl_keys[i].path, path) == 0 && kvl_keys[i].type == KVL_KEY_COUNT);
+  }
+  double low = strtod(axis->from, NULL), high = strtod(axis->to, NULL);
+  if (low > high || (axis->log && !(low > 0))) {
+    return kvl_scenario_bad(err, range, range->key, low > high ? "\"from\" is above \"to\"" : "a log scale begins above 0");
+  }
+  if (axis->multiple_of > 1 && (!axis->whole || (double)axis->multiple_of * (double)(uint64_t)(high / (double)axis->multiple_of) < low)) {
+    return kvl_scenario_bad(err, range, range->key, axis->whole ? "no multiple of %llu lies between \"from\" and \"to\"" : "\"multiple_of\" %llu is for whole numbers",
+                            (unsigned long long)axis->multiple_of);
+  }
+  return add_key(sweep, range->key, range, err);
+}
+
+static int read_axes(struct kvl_sweep *sweep, const struct kvl_json *object, const char *what, bool ranges, struct kvl_sweep_axis *axes, unsigned *count,
+                     struct kvl_err *err)
+{
+  *count = 0;
+  if (object == NULL || object->kind != KVL_JSON_OBJECT || object->child == NULL) {
+    return kvl_scenario_bad(err, object, what, "must be an object of scenario keys, each with an array of values%s", ranges ? " or a range" : "");
+  }
+  for (const struct kvl_json *child = object->child; child != NULL; child = child->next) {
+    if (*count == AXES_MAX) {
+      return kvl_scenario_bad(err, child, what, "more than %d axes", (int)AXES_MAX);
+    }
+    int rc = ranges && child->kind == KVL_JSON_OBJECT ? read_range(sweep, &axes[*count], child, err) : read_values(sweep, &axes[*count], child, err);
+    if (rc != 0) {
+      return rc;
+    }
+    (*count)++;
+  }
+  return 0;
+}
+
+static int read_random(struct kvl_sweep *sweep, const struct kvl_json *object, struct kvl_sweep_axis *axes, struct kvl_err *err)
+{
+  static const char *const known[] = {"points", "keys"};
+  uint64_t points;
+  unsigned count;
+  if (object->kind != KVL_JSON_OBJECT || kvl_json_member(object, "points") == NULL || kvl_json_member(object, "keys") == NULL) {
+    return kvl_scenario_bad(err, object, "random", "must be {\"points\": N, \"keys\": {...}}");
+  }
+  int rc = check_members(object, "a random design", known, 2, err);
+  rc = rc != 0 ? rc : read_count(object, "random.points", "points", 0, 1, KVL_SWEEP_POINTS_MAX, &points, err);
+  rc = rc != 0 ? rc : read_axes(sweep, kvl_json_member(object, "keys"), "random.keys", true, axes, &count, err);
+  return rc != 0 ? rc : kvl_sweep_expand_random(sweep, axes, count, (uint32_t)points, err);
+}
+
+static int read_list(struct kvl_sweep *sweep, const struct kvl_json *list, struct kvl_err *err)
+{
+  if (list->kind != KVL_JSON_ARRAY || !all_objects(list)) {
+    return kvl_scenario_bad(err, list, "list", "must be an array of objects, one a point");
+  }
+  int rc = 0;
+  for (const struct kvl_json *point = list->child; point != NULL; point = point->next) {
+    for (const struct kvl_json *pair = point->child; pair != NULL && rc == 0; pair = pair->next) {
+      bool seen = false;
+      for (unsigned k = 0; k < sweep->keys; k++) {
+        seen = seen || strcmp(sweep->key[k], pair->key) == 0;
+      }
+      rc = check_pair(pair->key, pair, err);
+      rc = rc != 0 || seen ? rc : add_key(sweep, pair->key, pair, err);
+    }
+    sweep->points++;
+  }
+  sweep->value = rc != 0 ? NULL : kvl_arena_take(&sweep->arena, (size_t)sweep->points * (sweep->keys + 1u) * sizeof *sweep->value);
+  if (rc == 0 && sweep->value == NULL) {
+    return no_memory(sweep, err);
+  }
+  uint32_t p = 0;
+  for (const struct kvl_json *point = list->child; point != NULL && rc == 0; point = point->next, p++) {
+    for (unsigned k = 0; k < sweep->keys && rc == 0; k++) {
+      const struct kvl_json *value = kvl_json_member(point, sweep->key[k]);
+      const char **cell = &sweep->value[(size_t)p * sweep->keys + k];
+      if (value != NULL && (*cell = json_text(&sweep->arena, "", value)) == NULL) {
+        rc = no_memory(sweep, err);
+      }
+    }
+  }
+  return rc != 0 ? rc : kvl_sweep_check_distinct(sweep, err);
+}
+
+/* ---- the whole ---- */
+
+static int read_design(struct kvl_sweep *sweep, const struct kvl_json *root, struct kvl_err *err)
+{
+  struct kvl_sweep_axis *axes = kvl_arena_take(&sweep->arena, AXES_MAX * sizeof *axes);
+  sweep->key = kvl_arena_take(&sweep->arena, KVL_SWEEP_KEYS_MAX * sizeof *sweep->key);
+  if (axes == NULL || sweep->key == NULL) {
+    return no_memory(sweep, err);
+  }
+  static const char *const kinds[] = {"grid", "list", "random"};
+  const struct kvl_json *found = NULL;
+  for (int k = 0; k < 3; k++) {
+    const struct kvl_json *node = kvl_json_member(root, kinds[k]);
+    if (node != NULL && found != NULL) {
+      return kvl_scenario_bad(err, node, kinds[k], "is given beside \"%s\": a design is one of grid, list and random", found->key);
+    }
+    if (node != NULL) {
+      found = node;
+      sweep->kind = (enum kvl_sweep_kind)k;
+    }
+  }
+  if (found == NULL) {
+    return kvl_scenario_bad(err, root, "grid", "is missing: a design is one of grid, list and random");
+  }
+  unsigned count;
+  int rc;
+  switch (sweep->kind) {
+  case KVL_SWEEP_LIST:
+    return read_list(sweep, found, err);
+  case KVL_SWEEP_RANDOM:
+    return read_random(sweep, found, axes, err);
+  case KVL_SWEEP_GRID:
+    rc = read_axes(sweep, found, "grid", false, axes, &count, err);
+    return rc != 0 ? rc : kvl_sweep_expand_grid(sweep, axes, count, err);
+  }
+  return -EINVAL;
+}
+
+static int read_all(struct kvl_sweep *sweep, const char *text, size_t size, const char *const *sets, unsigned set_count, struct kvl_err *err)
+{
+  static const char *const rules[] = {"common", "independent"};
+  struct kvl_json *root;
+  const char *rule, *slash = strrchr(sweep->file, '/'), *base = slash == NULL ? sweep->file : slash + 1;
+  uint64_t repeats;
+  int rc = kvl_json_parse(&sweep->arena, text, size, sweep->file, &root, err);
+  if (rc == 0 && root->kind != KVL_JSON_OBJECT) {
+    rc = kvl_err_set(err, -EINVAL, "%s:%u: a sweep must be an object, is %s", sweep->file, (unsigned)root->line, kvl_json_kind_name(root->kind));
+  }
+  rc = rc != 0 ? rc : check_members(root, "a sweep", members, MEMBERS, err);
+  size_t length = strlen(base);
+  length = length > 5 && strcmp(base + length - 5, ".json") == 0 ? length - 5 : length;
+  const char *by_file = kvl_arena_text(&sweep->arena, base, length);
+  rc = rc != 0 ? rc : by_file == NULL ? no_memory(sweep, err) : read_word(root, "name", by_file, &sweep->name, err);
+  if (rc == 0 && (sweep->name[0] == '\0' || strlen(sweep->name) > NAME_MAX_BYTES)) {
+    const struct kvl_json *node = kvl_json_member(root, "name");
+    rc = kvl_scenario_bad(err, node == NULL ? root : node, "name", "must be 1 to %d bytes long", (int)NAME_MAX_BYTES);
+  }
+  rc = rc != 0 ? rc : read_word(root, "note", "", &sweep->note, err);
+  rc = rc != 0 ? rc : read_word(root, "scenario", NULL, &sweep->scenario, err);
+  rc = rc != 0 ? rc : read_word(root, "seeds", "common", &rule, err);
+  if (rc == 0 && strcmp(rule, rules[0]) != 0 && strcmp(rule, rules[1]) != 0) {
+    rc = kvl_scenario_bad(err, kvl_json_member(root, "seeds"), "seeds", "must be common or independent, is \"%.60s\" (nearest: %s)", rule,
+                          kvl_nearest(rule, rules, 2));
+  }
+  rc = rc != 0 ? rc : read_count(root, "repeats", "repeats", 1, 1, KVL_SWEEP_REPEATS_MAX, &repeats, err);
+  rc = rc != 0 ? rc : read_count(root, "seed", "seed", 1, 0, UINT64_MAX - KVL_SWEEP_REPEATS_MAX, &sweep->seed, err);
+  if (rc == 0) {
+    sweep->repeats = (uint32_t)repeats;
+    sweep->independent = strcmp(rule, rules[1]) == 0;
+  }
+  rc = rc != 0 ? rc : read_sets(sweep, root, sets, set_count, err);
+  rc = rc != 0 ? rc : read_design(sweep, root, err);
+  if (rc == 0 && kvl_sweep_tasks(sweep) > KVL_SWEEP_TASKS_MAX) {
+    rc = kvl_scenario_bad(err, root, "repeats", "%u points x %u repeats are more than %d runs (nearest: %u repeats)", (unsigned)sweep->points,
+                          (unsigned)sweep->repeats, (int)KVL_SWEEP_TASKS_MAX, (unsigned)KVL_SWEEP_TASKS_MAX / sweep->points);
+  }
+  return rc != 0 ? rc : find_base(sweep, root, err);
+}
+
+int kvl_sweep_parse(struct kvl_sweep **out, const char *text, size_t size, const char *file, const char *const *sets, unsigned set_count,
+                    struct kvl_err *err)
+{
+  *out = NULL;
+  if (strlen(file) >= KVL_PATH_CAP) {
+    return kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", file);
+  }
+  struct kvl_sweep *sweep = calloc(1, sizeof *sweep);
+  if (sweep == NULL || (sweep->file = kvl_arena_text(&sweep->arena, file, strlen(file))) == NULL) {
+    kvl_sweep_free(sweep);
+    return kvl_err_set(err, -ENOMEM, "%s: out of memory", file);
+  }
+  int rc = read_all(sweep, text, size, sets, set_count, err);
+  if (rc != 0) {
+    kvl_sweep_free(sweep);
+    return rc;
+  }
+  *out = sweep;
+  return 0;
+}
+
+/* A file as it is; a bare name in the sweeps folders. */
+static int find_sweep(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err)
+{
+  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
+  size_t n = strlen(name);
+  if (access(name, F_OK) == 0 || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
+    return n < KVL_PATH_CAP ? (memcpy(path, name, n + 1), 0) : kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", name);
+  }
+  unsigned count = kvl_scenario_folders(NULL, "sweeps", folders);
+  const char *nearest = NULL;
+  struct kvl_arena arena = {0};
+  int rc = -ENOENT;
+  for (unsigned i = 0; i < count && rc != 0; i++) {
+    const char **names;
+    unsigned found = 0;
+    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && access(path, F_OK) == 0) {
+      rc = 0;
+    } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
+      nearest = kvl_nearest(name, names, found);
+    }
+  }
+  if (rc != 0) {
+    (void)kvl_err_set(err, rc, "%s: there is no such sweep%s%s%s", name, nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,
+                      nearest == NULL ? "" : ")");
+  }
+  kvl_arena_free(&arena);
+  return rc;
+}
+
+int kvl_sweep_load(struct kvl_sweep **sweep, const char *path, const char *const *sets, unsigned set_count, struct kvl_err *err)
+{
+  char file[KVL_PATH_CAP], *text = NULL;
+  size_t size = 0;
+  *sweep = NULL;
+  int rc = find_sweep(path, file, err);
+  rc = rc != 0 ? rc : kvl_scenario_read_file(file, &text, &size, err);
+  rc = rc != 0 ? rc : kvl_sweep_parse(sweep, text, size, file, sets, set_count, err);
+  free(text);
+  return rc;
+}
+
+void kvl_sweep_free(struct kvl_sweep *sweep)
+{
+  if (sweep != NULL) {
+    kvl_arena_free(&sweep->arena);
+    free(sweep);
+  }
+}
