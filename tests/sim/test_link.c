@@ -82,6 +82,35 @@ START_TEST(a_demand_longer_than_the_copies)
 }
 END_TEST
 
+/* Beside the step: a copy of 100 and a bulk copy of 40 begin at 0 and share: the bulk copy ends at 80, the other at 140. A demand of 20 at 20 makes three:
+ * at 80 each has done 20 more (bulk: 10 + 20 of 40). The demand is over; two share again: bulk ends at 100, the other at 160. */
+START_TEST(a_copy_beside_the_step)
+{
+  struct kvl_link_queue q;
+  uint64_t wait;
+  ck_assert_int_eq(kvl_link_init(&q, 4), 0);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BESIDE, 0, 100, 1, 77), 0);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 77), 100);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 78), 0);
+  ck_assert_uint_eq(kvl_link_next_done(&q), UINT64_MAX);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, 0, 40, 1, 1), 0);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 80);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 77), 140);
+  ck_assert_uint_eq(kvl_link_demand(&q, 20, 20, 1, &wait), 80);
+  ck_assert_uint_eq(wait, 40);
+  ck_assert_uint_eq(kvl_link_next_done(&q), 100);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 77), 160);
+  ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BESIDE, 101, 30, 1, 78), 0); /* behind the first */
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 78), 190);
+  ck_assert_uint_eq(kvl_link_demand(&q, 170, 5, 1, &wait), 180);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 77), 160);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 78), 195);
+  kvl_link_beside_clear(&q);
+  ck_assert_uint_eq(kvl_link_beside_done(&q, 77), 0);
+  kvl_link_deinit(&q);
+}
+END_TEST
+
 /* Never idle while there is work and never faster than its rate: from an idle link on, everything ends exactly when the sum of the service times
  * has passed, whatever shares with whatever. */
 START_TEST(work_is_conserved)
@@ -92,17 +121,18 @@ START_TEST(work_is_conserved)
   ck_assert_int_eq(kvl_link_init(&q, 32), 0);
   uint64_t at = 0, total = 0, demands = 0;
   for (int round = 0; round < 3000; round++) {
-    uint64_t begun = at, work = 0, end = at, last = 0;
+    uint64_t begun = at, work = 0, end = at, last = 0, beside = 0;
     for (uint32_t i = 0, n = 1 + kvl_rng_below(&rng, 8); i < n; i++) { /* a busy period: copies at its start, demands back to back */
       uint64_t service = 1 + kvl_rng_below(&rng, 1000);
-      ck_assert_int_eq(kvl_link_copy(&q, KVL_LINK_BULK, begun, service, 1, i), 0);
+      enum kvl_link_lane lane = kvl_rng_below(&rng, 3) == 0 ? KVL_LINK_BESIDE : KVL_LINK_BULK;
+      ck_assert_int_eq(kvl_link_copy(&q, lane, begun, service, 1, lane == KVL_LINK_BESIDE ? ++beside : i), 0);
       work += service;
     }
     for (uint32_t i = 0, n = kvl_rng_below(&rng, 5); i < n; i++) {
       uint64_t service = kvl_rng_below(&rng, 1000), wait;
       uint64_t ends = kvl_link_demand(&q, end, service, 1, &wait);
       ck_assert_uint_eq(ends, end + service + wait);
-      ck_assert_uint_le(wait, service);
+      ck_assert_uint_le(wait, 2 * service);
       end = ends;
       work += service;
       demands += service;
@@ -112,6 +142,9 @@ START_TEST(work_is_conserved)
       last = kvl_link_next_done(&q);
       (void)kvl_link_pop(&q);
     }
+    uint64_t other = beside == 0 ? 0 : kvl_link_beside_done(&q, beside);
+    kvl_link_beside_clear(&q);
+    last = last > other ? last : other;
     ck_assert_uint_eq(last > end ? last : end, begun + work);
     total += work;
     at = begun + work + kvl_rng_below(&rng, 500);
@@ -140,5 +173,5 @@ START_TEST(service_times_follow_the_law)
 }
 END_TEST
 
-KVL_TAP_MAIN("link", copies_queue, a_demand_alone, a_demand_shorter_than_the_copy, a_demand_longer_than_the_copies, work_is_conserved,
+KVL_TAP_MAIN("link", copies_queue, a_demand_alone, a_demand_shorter_than_the_copy, a_demand_longer_than_the_copies, a_copy_beside_the_step, work_is_conserved,
              service_times_follow_the_law)
