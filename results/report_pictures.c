@@ -30,7 +30,7 @@ static const char *const tier_label[KVL_REPORT_TIERS] = {"scratch", "fresh tail"
 
 struct over_time {
   const struct kvl_timeline *line;
-  unsigned causes; /* bit c: cause c is worth a band */
+  unsigned causes; /* bit c: cause c is worth a band; compute is what the bands leave of 100 % */
 };
 
 /* Adds `step` bins from b on. */
@@ -169,14 +169,14 @@ static void write_time(FILE *script, int narrow, const void *context)
     }
     (void)fprintf(script, "%.6g\t0", middle_s(o->line, b, step));
     for (int c = 0; c < KVL_STALLS; c++) {
-      below += 100.0 * s[c] / all;
+      below += c == KVL_STALL_COMPUTE ? 0.0 : 100.0 * s[c] / all;
       (void)fprintf(script, "\t%.4g", below);
     }
     (void)fputc('\n', script);
   }
   (void)fputs("EOD\n", script);
   time_axis(script, o->line);
-  (void)fputs("set yrange [0:100]\nset ytics 0, 20, 100\nset ylabel 'share of time, %'\nset grid front\nplot ", script);
+  (void)fputs("set yrange [0:*]\nset ylabel 'not compute, % of time'\nset grid front\nplot ", script);
   const char *separator = "";
   for (int c = 0; c < KVL_STALLS; c++) {
     if (o->causes >> c & 1u) {
@@ -200,19 +200,19 @@ int kvl_report_time(struct kvl_report *report, const char *gnuplot, const struct
     all += sums[c];
     worst = c != KVL_STALL_COMPUTE && sums[c] > sums[worst] ? c : worst;
   }
-  if (!(all > 0.0)) {
+  if (!(all > 0.0) || !(all > sums[KVL_STALL_COMPUTE])) { /* all of it is compute: the table says so */
     return 0;
   }
   for (int c = 0; c < KVL_STALLS; c++) {
-    if (sums[c] > 0.0005 * all) {
+    if (c != KVL_STALL_COMPUTE && sums[c] > 0.0005 * all) {
       o.causes |= 1u << c;
       key[keys++] = (struct kvl_report_key){stall_label[c], kvl_report_colour(stall_colour[c]), 0};
     }
   }
-  (void)snprintf(see, sizeof see, "Of the time that decode steps and the gaps between them take, %.1f %% is the model's own compute; the largest other part is %s, "
-                 "%.1f %%. A band that swells tells when something else holds the batch up.", 100.0 * sums[KVL_STALL_COMPUTE] / all, stall_label[worst],
+  (void)snprintf(see, sizeof see, "%.1f %% of the time of decode steps and the gaps between them is the model's own compute; the bands are the rest, above all %s (%.1f %%). A band "
+                 "that swells tells when something holds the batch up.", 100.0 * sums[KVL_STALL_COMPUTE] / all, stall_label[worst],
                  100.0 * sums[worst] / all);
-  struct kvl_report_picture p = {.title = "Where a decode GPU's time goes", .see = see, .key = key, .keys = keys, .write = write_time, .context = &o};
+  struct kvl_report_picture p = {.title = "What a decode GPU's time goes into besides compute", .see = see, .key = key, .keys = keys, .write = write_time, .context = &o};
   return kvl_report_draw(report, gnuplot, &p, err);
 }
 
@@ -491,7 +491,7 @@ int kvl_report_distributions(struct kvl_report *report, const char *gnuplot, str
     struct curves t = {ttft, count, "time to first token, s"}, v = {rate, count, "tokens a second of one request, after its first"};
     if (count == 1) {
       (void)snprintf(see, sizeof see, "How long clients wait for their first token, from submission on: half of them less than %s s, nine in ten less than %s s.",
-                     kvl_text_human(a, ttft[0][KVL_PLOT_QUANTILES / 2], 0), kvl_text_human(b, ttft[0][KVL_PLOT_QUANTILES * 9 / 10], 0));
+                     kvl_text_human(a, runs->run[0]->summary.ttft_s.p50, 0), kvl_text_human(b, runs->run[0]->summary.ttft_s.p90, 0));
     } else {
       (void)snprintf(see, sizeof see, "How long clients wait for their first token, from submission on: a curve further to the left is better. Read off nine in ten "
                      "requests at 90 %%.");
@@ -499,7 +499,8 @@ int kvl_report_distributions(struct kvl_report *report, const char *gnuplot, str
     rc = draw_curves(report, gnuplot, &t, runs, "Time to first token", see, err);
     if (count == 1) {
       (void)snprintf(see, sizeof see, "How fast answers run once they have begun: half of the requests faster than %s tok/s, nine in ten faster than %s tok/s.",
-                     kvl_text_human(a, rate[0][KVL_PLOT_QUANTILES / 2], 0), kvl_text_human(b, rate[0][KVL_PLOT_QUANTILES / 10], 0));
+                     kvl_text_human(a, runs->run[0]->summary.request_rate_tok_per_s_p50, 0),
+                     kvl_text_human(b, runs->run[0]->summary.request_rate_tok_per_s_p10, 0));
     } else {
       (void)snprintf(see, sizeof see, "How fast answers run once they have begun: a curve further to the right is better. Read off the slowest tenth of the requests at 10 %%.");
     }

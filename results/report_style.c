@@ -35,7 +35,7 @@ static const char sheet[] =
   ".scroll{overflow-x:auto;margin:.8rem 0}\n"
   "table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}\n"
   "th,td{padding:.32rem .8rem .32rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;white-space:nowrap}\n"
-  "thead th{color:var(--soft);font-weight:600;border-bottom-width:2px}\ntbody th{font-weight:400}\n"
+  "thead th{color:var(--soft);font-weight:600;border-bottom-width:2px;white-space:normal;vertical-align:bottom}\ntbody th{font-weight:400}\n"
   "tbody th:first-child,thead th:first-child{position:sticky;left:0;background:var(--paper)}\n"
   ".r{text-align:right}\ntd:last-child:not(.r){white-space:normal;min-width:9rem}\n"
   "pre{margin:.8rem 0;padding:.8rem 1rem;overflow-x:auto;background:var(--tint);border:1px solid var(--line);border-radius:6px;"

@@ -30,16 +30,36 @@ static const char help[] =
 
 /* ---- the words ---- */
 
+enum { SEEN_MAX = 512 };
+
 struct offer {
-  const char *typed; /* what stands there so far */
-  bool any;
+  const char *typed;         /* what stands there so far */
+  uint64_t seen[SEEN_MAX];   /* hashes of what was offered: nothing twice (FNV-1a) */
+  uint32_t count;
 };
+
+static bool is_new(struct offer *o, const char *text)
+{
+  uint64_t hash = UINT64_C(0xcbf29ce484222325);
+  for (const char *s = text; *s != '\0'; s++) {
+    hash = (hash ^ (unsigned char)*s) * UINT64_C(0x100000001b3);
+  }
+  for (uint32_t i = 0; i < o->count; i++) {
+    if (o->seen[i] == hash) {
+      return false;
+    }
+  }
+  if (o->count < SEEN_MAX) {
+    o->seen[o->count++] = hash;
+  }
+  return true;
+}
 
 /* Offers prefix + word, when that continues what is typed. */
 static void offer(struct offer *o, const char *prefix, const char *word, const char *suffix, const char *remark)
 {
   char text[512];
-  if (snprintf(text, sizeof text, "%s%s%s", prefix, word, suffix) >= (int)sizeof text || strncmp(text, o->typed, strlen(o->typed)) != 0) {
+  if (snprintf(text, sizeof text, "%s%s%s", prefix, word, suffix) >= (int)sizeof text || strncmp(text, o->typed, strlen(o->typed)) != 0 || !is_new(o, text)) {
     return;
   }
   for (const char *s = text; *s != '\0'; s++) {
@@ -52,7 +72,6 @@ static void offer(struct offer *o, const char *prefix, const char *word, const c
     }
   }
   (void)putchar('\n');
-  o->any = true;
 }
 
 /* Files are the shell's business. */
@@ -332,7 +351,7 @@ static bool has_subcommands(const struct kvl_help *h)
 /* argv: the words behind "kvloan"; the last one is being typed. */
 static int words(int argc, char **argv)
 {
-  struct offer o = {argc > 0 ? argv[argc - 1] : "", false};
+  struct offer o = {.typed = argc > 0 ? argv[argc - 1] : ""};
   const struct kvl_command *command = NULL;
   if (argc <= 1) {
     offer_commands(&o);

@@ -111,37 +111,40 @@ static void find_limit(struct kvl_explain_facts *f)
 static void find_binding(struct kvl_explain_facts *f)
 {
   const struct kvl_summary *s = &f->run->summary;
-  char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX];
+  const double prefill = 100.0 * s->prefill_busy_share;
   double time = 0.0;
   for (int c = 0; c < KVL_STALLS; c++) {
     time += s->stall_ms_by_cause[c];
   }
   double link = time > 0.0 ? 100.0 * (s->stall_ms_by_cause[KVL_STALL_FETCH] + s->stall_ms_by_cause[KVL_STALL_LINK_WAIT] +
                                       s->stall_ms_by_cause[KVL_STALL_PREFETCH_WAIT] + s->stall_ms_by_cause[KVL_STALL_POPULATION]) / time : 0.0;
-  if (s->prefill_busy_share >= 0.85 && f->waiting_mean < 1.0) {
+  double compute = time > 0.0 ? 100.0 * s->stall_ms_by_cause[KVL_STALL_COMPUTE] / time : 0.0;
+  char *text = f->binding;
+  size_t size = sizeof f->binding;
+  if (prefill >= 85.0 && f->waiting_mean < 1.0) {
     f->binds = KVL_BINDS_PREFILL;
-    (void)snprintf(f->binding, sizeof f->binding, "Prefill is what binds: its GPUs are busy %.0f %% of the time, and no request waits for a decode slot (%s on average). "
-                   "Nothing about the decode GPUs' memory can help much.", 100.0 * s->prefill_busy_share, kvl_text_human(a, f->waiting_mean, 0));
+    (void)snprintf(text, size, "Prefill is what binds: its GPUs are busy %.0f %% of the time, and hardly a request waits for a decode slot (%.2g on average). Nothing about "
+                   "the decode GPUs' memory can help much.", prefill, f->waiting_mean);
   } else if (f->waiting_mean >= 1.0) {
     f->binds = KVL_BINDS_SESSIONS;
-    int used = snprintf(f->binding, sizeof f->binding, "Decode slots are what binds: %s requests wait for one on average, with up to %" PRIu32 " sessions on a decode GPU",
-                        kvl_text_human(a, f->waiting_mean, 0), s->sessions_per_decode_gpu_max);
+    int used = snprintf(text, size, "Decode slots are what binds: %.3g requests wait for one on average, with up to %" PRIu32 " sessions on a decode GPU", f->waiting_mean,
+                        s->sessions_per_decode_gpu_max);
     if (f->sessions_bound_by[0] != '\0') {
-      used += snprintf(f->binding + used, sizeof f->binding - (size_t)used, " (the limit is %s)", f->sessions_bound_by);
+      used += snprintf(text + used, size - (size_t)used, " (the limit is %s)", f->sessions_bound_by);
     }
-    (void)snprintf(f->binding + used, sizeof f->binding - (size_t)used, ". More sessions at once, or shorter steps: misses and copies over the link take %s %% of the decode "
-                   "GPUs' time%s.", kvl_text_human(b, link, 0), s->prefill_busy_share >= 0.85 ? "; prefill is nearly full as well" : "");
+    (void)snprintf(text + used, size - (size_t)used, ". More sessions at once would help, or shorter steps: misses and copies over the link take %.1f %% of the decode GPUs' "
+                   "time%s.", link, prefill >= 85.0 ? "; prefill is nearly full as well" : "");
   } else if (link > 25.0) {
     f->binds = KVL_BINDS_LINK;
-    (void)snprintf(f->binding, sizeof f->binding, "The host link is what binds: misses, waits and copies over it take %.0f %% of the decode GPUs' time.", link);
-  } else if (s->decode_batch_p50 > 0 && time > 0.0 && s->prefill_busy_share < 0.85 && f->scenario->workload.kind == KVL_WORK_CLOSED) {
+    (void)snprintf(text, size, "The host link is what binds: misses, waits and copies over it take %.0f %% of the decode GPUs' time.", link);
+  } else if (s->decode_batch_p50 > 0 && time > 0.0 && f->scenario->workload.kind == KVL_WORK_CLOSED) {
     f->binds = KVL_BINDS_COMPUTE;
-    (void)snprintf(f->binding, sizeof f->binding, "Nobody waits for memory or for prefill: the length of a decode step is what binds, %.0f %% of it the model's own compute, "
-                   "%s %% misses and copies over the link.", 100.0 * s->stall_ms_by_cause[KVL_STALL_COMPUTE] / time, kvl_text_human(b, link, 0));
+    (void)snprintf(text, size, "Nobody waits for memory or for prefill: the length of a decode step is what binds, %.0f %% of it the model's own compute, %.1f %% misses and "
+                   "copies over the link.", compute, link);
   } else {
     f->binds = KVL_BINDS_LOAD;
-    (void)snprintf(f->binding, sizeof f->binding, "Nothing binds: the load is what it is, and the node keeps up (prefill GPUs %.0f %% busy, %s requests wait for a decode slot on "
-                   "average).", 100.0 * s->prefill_busy_share, kvl_text_human(a, f->waiting_mean, 0));
+    (void)snprintf(text, size, "Nothing binds: the load is what it is, and the node keeps up (prefill GPUs %.0f %% busy, %.2g requests wait for a decode slot on average).",
+                   prefill, f->waiting_mean);
   }
 }
 

@@ -453,11 +453,10 @@ void kvl_what_if_advice(const struct kvl_what_if *w, char *text, size_t size)
   const struct kvl_try *t = &w->item[w->best >= 0 ? w->best : w->best_hardware];
   const struct kvl_summary *base = &w->item[0].summary;
   char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX];
-  int used = snprintf(text, size, "%s %s next: %s %s from %s to %s (%+.1f %%)", w->best >= 0 ? "Turn" : "No setting gains; more hardware would:", t->label,
-                      kvl_objective_meaning(w->objective), t->gain_percent >= 0 ? "goes" : "falls",
-                      kvl_text_human(a, kvl_objective_value(w->objective, base), 0), kvl_text_human(b, kvl_objective_value(w->objective, &t->summary), 0),
-                      kvl_objective_value(w->objective, base) > 0.0
-                        ? 100.0 * (kvl_objective_value(w->objective, &t->summary) / kvl_objective_value(w->objective, base) - 1.0) : 0.0);
+  double before = kvl_objective_value(w->objective, base), after = kvl_objective_value(w->objective, &t->summary);
+  int used = snprintf(text, size, w->best >= 0 ? "Turn %s next: it takes %s from %s to %s (%+.1f %%)" : "No setting gains; more hardware would: %s takes %s from %s to %s (%+.1f %%)",
+                      t->label, kvl_objective_meaning(w->objective), kvl_text_human(a, before, 0), kvl_text_human(b, after, 0),
+                      before > 0.0 ? 100.0 * (after / before - 1.0) : 0.0);
   if (used > 0 && (size_t)used < size && t->worst_percent >= 0.05) {
     used += snprintf(text + used, size - (size_t)used, "; the worst it does elsewhere is %.1f %%", t->worst_percent);
   }

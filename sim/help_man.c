@@ -4,32 +4,30 @@
 
 #include "sim/help_text.h"
 
-/* Running text: one sentence a line, nothing in it is a macro. */
+/* Running text: one sentence a line, no line longer than the eye likes, nothing in it is a macro. */
+enum { LINE_COLUMNS = 78 };
+
 static void write_text(FILE *out, const char *text)
 {
-  int start = 1;
-  for (const char *s = text; *s != '\0'; s++) {
-    if (start) {
-      s += strspn(s, " ");
-      (void)fputs(*s == '.' || *s == '\'' ? "\\&" : "", out);
-      start = 0;
-      if (*s == '\0') {
-        break;
-      }
-    }
-    if (*s == '\\') {
-      (void)fputs("\\e", out);
-    } else if (*s == '-' && s[1] == '-') {
-      (void)fputs("\\-", out);
-    } else {
-      (void)fputc(*s, out);
-    }
-    if ((*s == '.' || *s == ':') && s[1] == ' ' && isupper((unsigned char)s[2])) {
+  size_t column = 0;
+  for (const char *s = text; *s != '\0';) {
+    size_t length = strcspn(s, " "), blank = strspn(s + length, " ");
+    if (column > 0 && column + 1 + length > LINE_COLUMNS) {
       (void)fputc('\n', out);
-      start = 1;
+      column = 0;
     }
+    (void)fputs(column > 0 ? " " : *s == '.' || *s == '\'' ? "\\&" : "", out);
+    for (size_t i = 0; i < length; i++) {
+      (void)(s[i] == '\\' ? fputs("\\e", out) : s[i] == '-' && (i == 0 || s[i - 1] == '-') ? fputs("\\-", out) : fputc(s[i], out));
+    }
+    column += length + 1;
+    if (length > 1 && (s[length - 1] == '.' || s[length - 1] == ':') && isupper((unsigned char)s[length + blank])) {
+      (void)fputc('\n', out);
+      column = 0;
+    }
+    s += length + blank;
   }
-  (void)fputc('\n', out);
+  (void)fputs(column > 0 ? "\n" : "", out);
 }
 
 /* An argument of a macro: a word that is not one itself. */
@@ -134,9 +132,12 @@ static const char head[] =
   ".Sh DESCRIPTION\n"
   "A sparse-attention model reads almost nothing of its own history.\n"
   ".Nm\n"
-  "answers what happens when the complete history of every session lives in pinned host memory, and GPU memory that nobody needs is lent to running\n"
-  "requests as history pages: how many sessions fit, how fast they are, what the host link carries, and which setting is worth turning.\n"
-  "It replays the indexer's selections, one by one, through the allocator, the page maps and the hot caches that a serving engine would run.\n"
+  "answers what happens when the complete history of every session lives in\n"
+  "pinned host memory, and GPU memory that nobody needs is lent to running\n"
+  "requests as history pages: how many sessions fit, how fast they are, what the\n"
+  "host link carries, and which setting is worth turning.\n"
+  "It replays the indexer's selections, one by one, through the allocator, the\n"
+  "page maps and the hot caches that a serving engine would run.\n"
   ".Pp\n"
   "Data goes to standard output, talk to standard error.\n"
   "The commands are:\n"
@@ -147,14 +148,17 @@ static const char tail[] =
   ".Sh ENVIRONMENT\n"
   ".Bl -tag -width KVLOAN_SCENARIOS\n"
   ".It Ev KVLOAN_SCENARIOS\n"
-  "Folder in which scenarios, models, hardware parts and cost profiles are looked for before those that are installed.\n"
+  "Folder in which scenarios, models, hardware parts and cost profiles are\n"
+  "looked for before those that are installed.\n"
   ".It Ev PATH\n"
   "Where gnuplot is looked for, which draws the pictures.\n"
   ".El\n"
   ".Sh EXIT STATUS\n"
-  "0: it worked; 1: it failed, and one line on standard error says where and why; 2: wrong usage; 130: interrupted.\n"
+  "0: it worked; 1: it failed, and one line on standard error says where and\n"
+  "why; 2: wrong usage; 130: interrupted.\n"
   ".Sh EXAMPLES\n"
-  "The published experiment in two modes, compared, explained, and as a page for a browser:\n"
+  "The published experiment in two modes, compared, explained, and as a page for\n"
+  "a browser:\n"
   ".Bd -literal -offset indent\n"
   "kvloan run published-256 \\-\\-set=mode=fixed \\-\\-store=runs.db\n"
   "kvloan run published-256 \\-\\-set=mode=adaptive \\-\\-store=runs.db\n"

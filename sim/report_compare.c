@@ -142,6 +142,10 @@ static void answer(struct kvl_report *r, const struct runs *v)
 static void shorten(char text[VALUE_MAX], const char *value)
 {
   size_t length = value != NULL ? strlen(value) : 0;
+  if (length > 1 && value[0] == '"' && value[length - 1] == '"') { /* a JSON string, for reading */
+    value++;
+    length -= 2;
+  }
   (void)snprintf(text, VALUE_MAX, "%.*s%s", length < VALUE_MAX - 4 ? (int)length : VALUE_MAX - 4, value != NULL ? value : "-", length < VALUE_MAX - 4 ? "" : "...");
 }
 
