@@ -56,9 +56,10 @@ int kvl_gpu_alloc(struct kvl_gpu *gpu, uint64_t bytes, int fill, const char *wha
 void kvl_gpu_free(struct kvl_gpu *gpu, void *memory);
 
 /* Pinned host memory that every GPU of the node reaches at the same address: huge pages where the system has them, touched by several threads, then
- * registered (fast to pin); released in pieces of at most 1 GiB (bounded to tear down). */
-int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, const char *what, void **memory, struct kvl_err *err);
-void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes);
+ * registered (fast to pin), in pieces of about 1 GiB (bounded to tear down). A copy must not cross from one piece into the next (CUDA refuses it): pieces
+ * are whole multiples of `unit` bytes, itself a multiple of 4,096; unit 0: all in one piece. The same unit for both calls. */
+int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *what, void **memory, struct kvl_err *err);
+void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes, uint64_t unit);
 
 /* Streams; `urgent` ones go first where blocks compete. */
 int kvl_gpu_stream_open(struct kvl_gpu *gpu, bool urgent, kvl_gpu_stream *stream, struct kvl_err *err);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 enum { TOUCH_THREADS = 16 };
-#define PIN_PIECE (UINT64_C(1) << 30) /* registered and released in pieces of this size */
+#define PIN_PIECE (UINT64_C(1) << 30) /* registered and released in pieces of about this size */
 
 struct kvl_gpu_event {
   cudaEvent_t event;
@@ -205,7 +205,12 @@ static uint64_t available_bytes(void)
   return kb * 1024;
 }
 
-int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, const char *what, void **memory, struct kvl_err *err)
+static uint64_t piece_of(uint64_t bytes, uint64_t unit)
+{
+  return unit == 0 ? bytes : unit >= PIN_PIECE ? unit : PIN_PIECE / unit * unit;
+}
+
+int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *what, void **memory, struct kvl_err *err)
 {
   *memory = NULL;
   int rc = use(gpu, err);
@@ -235,16 +240,16 @@ int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, const char *what, void **me
       (void)pthread_join(thread[i], NULL);
     }
   }
-  uint64_t done = 0;
+  uint64_t done = 0, size = piece_of(bytes, unit);
   cudaError_t e = cudaSuccess;
   while (e == cudaSuccess && done < bytes) {
-    uint64_t piece = bytes - done < PIN_PIECE ? bytes - done : PIN_PIECE;
+    uint64_t piece = bytes - done < size ? bytes - done : size;
     e = cudaHostRegister(at + done, piece, cudaHostRegisterPortable | cudaHostRegisterMapped);
     done += e == cudaSuccess ? piece : 0;
   }
   if (e != cudaSuccess) {
     (void)cudaGetLastError();
-    for (uint64_t from = 0; from < done; from += PIN_PIECE) {
+    for (uint64_t from = 0; from < done; from += size) {
       (void)cudaHostUnregister(at + from);
     }
     (void)munmap(at, bytes);
@@ -255,15 +260,15 @@ int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, const char *what, void **me
   return 0;
 }
 
-void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes)
+void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes, uint64_t unit)
 {
   if (memory == NULL) {
     return;
   }
   (void)cudaSetDevice(gpu->index);
   unsigned char *at = memory;
-  for (uint64_t from = 0; from < bytes; from += PIN_PIECE) { /* a piece at a time: hundreds of GiB in one call have wedged nodes */
-    uint64_t piece = bytes - from < PIN_PIECE ? bytes - from : PIN_PIECE;
+  for (uint64_t from = 0, size = piece_of(bytes, unit); from < bytes; from += size) { /* a piece at a time: hundreds of GiB in one call have wedged nodes */
+    uint64_t piece = bytes - from < size ? bytes - from : size;
     (void)cudaHostUnregister(at + from);
     (void)munmap(at + from, piece);
   }

@@ -52,7 +52,8 @@ struct kvl_plane_step {
 
 enum { KVL_STEP_QUERIES_MAX = 8 };
 
-/* What the candidate prefetch of a step did (semantics, section 5); all zero without it. Also summed over a run. */
+/* What the candidate prefetch of a step did (semantics, section 5); all zero without it. Also summed over a run. The CUDA plane leaves `used`, `unused` and
+ * unused_link_ns at 0: its kernels do not keep which rows of the bank have been named; a replay in the model plane counts them. */
 struct kvl_prefetch {
   uint64_t groups;           /* announcements that had anything to copy */
   uint64_t landed;           /* of those, whose copies were complete when the first later selection asked */

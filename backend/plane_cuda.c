@@ -58,6 +58,10 @@ static int cuda_wait_until(struct kvl_plane *plane, uint64_t time_ns, struct kvl
         completion->time_ns = c->now_ns;
         return 1;
       }
+      rc = g->in_step ? kvl_cuda_look_ahead(g, err) : 0;
+      if (rc < 0) {
+        return rc;
+      }
       busy = busy || g->in_step || g->flight_count[0] != 0 || g->flight_count[1] != 0;
     }
     if (wall > time_ns || (!busy && time_ns == UINT64_MAX)) {
@@ -123,7 +127,7 @@ static void close_gpu(struct cuda_gpu *g)
   kvl_gpu_free(g->gpu, g->arena);
   kvl_gpu_free(g->gpu, g->witness);
   kvl_gpu_free(g->gpu, g->staging);
-  kvl_gpu_unpin(g->gpu, g->host, c->host_slot_bytes * c->config.device.slots);
+  kvl_gpu_unpin(g->gpu, g->host, c->host_slot_bytes * c->config.device.slots, c->host_slot_bytes);
   for (uint32_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
     kvl_gpu_stream_close(g->gpu, streams[i]);
   }
@@ -215,10 +219,9 @@ static int measure(struct cuda_plane *c, struct kvl_err *err)
   for (uint32_t p = 0; p < c->points_all; p++) {
     uint32_t k = p < d->points ? d->point[p].k : c->config.pool_blocks * c->config.pool_rows_per_block;
     c->k_max = p < d->points && k > c->k_max ? k : c->k_max;
-    words += (uint64_t)c->queries_max * (1 + k);
+    words = kvl_cuda_aligned_selection(words, c->queries_max) + (uint64_t)c->queries_max * (1 + k);
   }
   c->selection_words = round_up(words, 4);
-  c->writes_max = d->slots * 4; /* accepted and rejected rows, each in the scratch and in the witness */
   c->stamp_layer = 1;           /* pair 0: the step's first moment */
   c->stamp_reader = c->stamp_layer + c->config.layers;
   c->stamp_resolve = c->stamp_reader + c->readers;
@@ -267,7 +270,7 @@ static int open_gpu(struct cuda_plane *c, struct cuda_gpu *g, struct kvl_err *er
                        (void **)&g->witness, err);
   }
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, c->host_slot_bytes, 0x69, "a session's rows on their way to the host", (void **)&g->staging, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, c->host_slot_bytes * d->slots, "the pool of complete histories", (void **)&g->host, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, c->host_slot_bytes * d->slots, c->host_slot_bytes, "the pool of complete histories", (void **)&g->host, err);
   rc = rc != 0 ? rc : kvl_cuda_lists_open(g, err);
   rc = rc != 0 ? rc : kvl_cuda_slots_open(g, err);
   rc = rc != 0 ? rc : kvl_cuda_steps_open(g, err);

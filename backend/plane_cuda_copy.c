@@ -11,7 +11,7 @@ int kvl_cuda_lists_open(struct cuda_gpu *g, struct kvl_err *err)
 {
   int rc = 0;
   for (uint32_t i = 0; rc == 0 && i < LISTS; i++) {
-    rc = kvl_gpu_pin(g->gpu, LIST_BYTES, "a list for the GPU", &g->list[i].memory, err);
+    rc = kvl_gpu_pin(g->gpu, LIST_BYTES, 0, "a list for the GPU", &g->list[i].memory, err);
     rc = rc != 0 ? rc : kvl_gpu_event_get(g->gpu, false, &g->list[i].done, err);
   }
   return rc;
@@ -20,7 +20,7 @@ int kvl_cuda_lists_open(struct cuda_gpu *g, struct kvl_err *err)
 void kvl_cuda_lists_close(struct cuda_gpu *g)
 {
   for (uint32_t i = 0; i < LISTS; i++) {
-    kvl_gpu_unpin(g->gpu, g->list[i].memory, LIST_BYTES);
+    kvl_gpu_unpin(g->gpu, g->list[i].memory, LIST_BYTES, 0);
   }
 }
 

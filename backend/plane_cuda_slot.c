@@ -82,8 +82,8 @@ static int open_mirror(struct cuda_gpu *g, struct cuda_slot *slot, struct kvl_er
   if (slot->mirror == NULL || slot->mirror_memory == NULL || slot->page_map == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for a batch slot");
   }
-  int rc = kvl_gpu_pin(g->gpu, 3 * caches * sizeof *slot->fill, "a batch slot's fills", (void **)&slot->fill, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, 2 * sizeof *slot->fill_count, "a batch slot's fills", (void **)&slot->fill_count, err);
+  int rc = kvl_gpu_pin(g->gpu, 3 * caches * sizeof *slot->fill, 0, "a batch slot's fills", (void **)&slot->fill, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, 2 * sizeof *slot->fill_count, 0, "a batch slot's fills", (void **)&slot->fill_count, err);
   return rc != 0 ? rc : kvl_gpu_event_get(g->gpu, false, &slot->filled, err);
 }
 
@@ -105,8 +105,8 @@ void kvl_cuda_slots_close(struct cuda_gpu *g)
     free(slot->mirror);
     free(slot->mirror_memory);
     free(slot->page_map);
-    kvl_gpu_unpin(g->gpu, slot->fill, 3 * d->caches * sizeof *slot->fill);
-    kvl_gpu_unpin(g->gpu, slot->fill_count, 2 * sizeof *slot->fill_count);
+    kvl_gpu_unpin(g->gpu, slot->fill, 3 * d->caches * sizeof *slot->fill, 0);
+    kvl_gpu_unpin(g->gpu, slot->fill_count, 2 * sizeof *slot->fill_count, 0);
   }
   free(g->slot);
   for (uint32_t i = 0; i < d->caches; i++) {

@@ -42,8 +42,15 @@ struct cuda_slot {
   void *mirror_memory;
   kvl_frame *page_map;          /* [pages_max] as on the device */
   uint32_t prepared_tokens, prepared_queries, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
+  uint32_t candidates;          /* rows of its pools in that buffer */
   struct kvl_fill *fill;        /* pinned: the fills of its opening, at most 3 a cache */
   uint32_t *fill_count;         /* pinned: [2] of the two launches */
+};
+
+/* Selections to make while a step runs: those of the batch's next step. */
+struct ahead {
+  kvl_request slot;
+  uint32_t tokens;
 };
 
 struct page_copy_event {
@@ -83,11 +90,7 @@ struct cuda_gpu {
   uint64_t *duration;           /* device: [0] of a layer without reads, [1] with */
   uint64_t *sink, *starts;      /* device */
   uint32_t *selections_device, *selections; /* [slots][2][words]; the latter pinned */
-  struct kvl_gpu_item *item;    /* pinned */
-  struct kvl_fill *write;       /* pinned: [caches][writes_max] rows that the step writes */
-  uint32_t *write_count;        /* pinned: [caches] */
-  struct kvl_segment *commit;   /* pinned: scratch -> tail */
-  uint32_t *commit_count;       /* pinned */
+  unsigned char *block, *block_device; /* a step's lists (plane_cuda_step.c): pinned, and on the device */
   uint32_t *check;              /* pinned */
   struct kvl_step_outcome *outcome, *checked; /* pinned: of the graph; of the comparison after it */
   struct kvl_fetch *bank_copies;
@@ -104,6 +107,9 @@ struct cuda_gpu {
   uint32_t flight_first[2], flight_count[2], flight_capacity[2];
 
   /* the step in flight or just done */
+  struct ahead *ahead;          /* [slots] */
+  uint32_t ahead_count, ahead_next, ahead_slots; /* of them: made; slots made and not uploaded */
+  bool ahead_uploaded;
   bool in_step;
   struct kvl_gpu_event *step_done, *check_done, *uploaded, *serial_begin, *serial_end, *wrote_back, *kept;
   bool check_pending, had_serial;
@@ -111,7 +117,7 @@ struct cuda_gpu {
   uint32_t items;
   uint64_t compute_ns, revoked, admissions; /* the last two: host time spent on them, ns */
   uint32_t *seen, epoch;        /* [largest rows_max]: rows that the queries before named */
-  uint64_t shared_lanes;
+  uint64_t shared_lanes, candidates;
   uint64_t reader_ns;           /* mean of a reading layer so far: the stand-in's share of the layer is the rest */
   struct committed *committed;  /* by the last step */
   uint32_t committed_count;
@@ -129,7 +135,7 @@ struct cuda_plane {
   bool opened;                  /* created as a whole: the inputs are ours to close */
   struct kvl_layout layout;
   struct kvl_cache_geometry mirror_geometry[KVL_REFDEV_CACHES];
-  uint32_t readers, pages_max, queries_max, k_max, writes_max;
+  uint32_t readers, pages_max, queries_max, k_max;
   uint32_t points_all;          /* selections, and the pool as one more */
   uint32_t pool_cache;
   uint64_t frame_offset[KVL_REFDEV_CACHES];  /* bytes of a cache's rows within a frame */
@@ -145,6 +151,12 @@ struct cuda_plane {
   struct cuda_gpu *gpu;
   struct kvl_plane_measured measured;
 };
+
+/* Where a selection may begin in a buffer, so that its rows (after a count for each query) lie on 16 bytes. */
+static inline uint64_t kvl_cuda_aligned_selection(uint64_t at, uint32_t queries_max)
+{
+  return (at + queries_max + 3) / 4 * 4 - queries_max;
+}
 
 static inline struct cuda_plane *kvl_cuda_of(struct kvl_plane *plane)
 {
@@ -180,6 +192,7 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err);
 void kvl_cuda_steps_close(struct cuda_gpu *g);
 int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err);
 int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: it is done */
+int kvl_cuda_look_ahead(struct cuda_gpu *g, struct kvl_err *err); /* 1: something was done, there may be more; 0: nothing is left */
 int kvl_cuda_collect_check(struct cuda_gpu *g, struct kvl_err *err); /* of the last step, if one is pending */
 
 #endif

@@ -9,8 +9,47 @@
 
 #include "backend/plane_cuda_state.h"
 
-enum { WRITES = 4, READER_SMOOTH = 16 };
+enum {
+  WRITES = 4,        /* of an item, a cache: accepted and rejected rows, each in the scratch and in the witness */
+  READER_SMOOTH = 16 /* steps */
+};
 #define WEIGHTS_BYTES (UINT64_C(1) << 30) /* that the stand-in layers read round and round: far more than any L2 */
+
+/* ---- a step's lists ----
+ * Items, rows to write and rows to commit lie in one block of pinned memory, which the graph's first node copies to the device: kernels that read lists
+ * from host memory would wait a microsecond or more each. Its size and offsets depend on the batch size, as the graph does. */
+
+struct block {
+  uint64_t write_count, commit_count, item, write, commit, bytes; /* offsets; item: struct kvl_gpu_item [entries] */
+  uint32_t writes_max, commits_max;                               /* of one cache; of all */
+};
+
+static struct block block_of(const struct cuda_plane *c, uint32_t entries)
+{
+  uint32_t caches = c->config.device.caches;
+  struct block b = {.writes_max = WRITES * entries, .commits_max = entries * caches * c->queries_max};
+  b.commit_count = b.write_count + caches * 4;
+  b.item = (b.commit_count + 4 + 15) / 16 * 16;
+  b.write = b.item + (entries * sizeof(struct kvl_gpu_item) + 15) / 16 * 16;
+  b.commit = b.write + (uint64_t)caches * b.writes_max * sizeof(struct kvl_fill);
+  b.bytes = b.commit + b.commits_max * sizeof(struct kvl_segment);
+  return b;
+}
+
+static uint32_t *word_at(unsigned char *block, uint64_t offset)
+{
+  return (uint32_t *)(void *)(block + offset);
+}
+
+static struct kvl_gpu_item *items_at(unsigned char *block, const struct block *b)
+{
+  return (struct kvl_gpu_item *)(void *)(block + b->item);
+}
+
+static struct kvl_fill *writes_at(unsigned char *block, const struct block *b, uint32_t cache)
+{
+  return (struct kvl_fill *)(void *)(block + b->write) + (uint64_t)cache * b->writes_max;
+}
 
 /* ---- memory ---- */
 
@@ -27,6 +66,7 @@ static int open_points(struct cuda_gpu *g, struct kvl_err *err)
     struct kvl_gpu_point *point = &g->point_host[p];
     point->cache = p < d->points ? d->point[p].cache : c->pool_cache;
     point->k = p < d->points ? d->point[p].k : c->config.pool_blocks * c->config.pool_rows_per_block;
+    at = kvl_cuda_aligned_selection(at, c->queries_max);
     point->selection_offset = at;
     at += (uint64_t)c->queries_max * (1 + point->k);
     rc = kvl_gpu_alloc(g->gpu, lanes * sizeof *point->query, 0, "queries", (void **)&point->query, err);
@@ -62,12 +102,13 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
   const struct kvl_refdev_config *d = &c->config.device;
   uint64_t slots = d->slots, queries = slots * c->queries_max, lanes = (uint64_t)c->queries_max * c->k_max, rows = 1;
   g->graph = calloc(slots + 1, sizeof *g->graph);
+  g->ahead = calloc(slots, sizeof *g->ahead);
   g->committed = calloc(slots * d->caches * KVL_STEP_QUERIES_MAX, sizeof *g->committed);
   for (uint32_t i = 0; i < d->caches; i++) {
     rows = c->rows_max[i] > rows ? c->rows_max[i] : rows;
   }
   g->seen = calloc(rows, sizeof *g->seen);
-  if (g->graph == NULL || g->committed == NULL || g->seen == NULL) {
+  if (g->graph == NULL || g->committed == NULL || g->seen == NULL || g->ahead == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for %u batch slots", d->slots);
   }
   int rc = open_points(g, err);
@@ -84,17 +125,14 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
   if (rc == 0 && c->config.compute_hbm_bytes != 0) {
     rc = kvl_gpu_alloc(g->gpu, WEIGHTS_BYTES, 0x3c, "the memory that the stand-in layers read", (void **)&g->weights, err);
   }
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, slots * 2 * c->selection_words * 4 + 4, "selections", (void **)&g->selections, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, slots * sizeof *g->item, "a step's items", (void **)&g->item, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, (uint64_t)d->caches * c->writes_max * sizeof *g->write, "a step's rows", (void **)&g->write, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, d->caches * 4, "a step's rows", (void **)&g->write_count, err);
-  rc = rc != 0 ? rc
-               : kvl_gpu_pin(g->gpu, slots * d->caches * KVL_STEP_QUERIES_MAX * sizeof *g->commit, "a step's commits", (void **)&g->commit, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, 4, "a step's commits", (void **)&g->commit_count, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, 8, "a step's switches", (void **)&g->check, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, sizeof *g->outcome, "a step's outcome", (void **)&g->outcome, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, sizeof *g->checked, "a step's outcome", (void **)&g->checked, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, (uint64_t)c->stamp_pairs * 16, "time stamps", (void **)&g->stamps, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, slots * 2 * c->selection_words * 4 + 4, 0, "selections", (void **)&g->selections, err);
+  uint64_t block = block_of(c, d->slots).bytes;
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, block, 0, "a step's lists", (void **)&g->block, err);
+  rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, block, 0, "a step's lists", (void **)&g->block_device, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, 4, 0, "a step's switch", (void **)&g->check, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, sizeof *g->outcome, 0, "a step's outcome", (void **)&g->outcome, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, sizeof *g->checked, 0, "a step's outcome", (void **)&g->checked, err);
+  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, (uint64_t)c->stamp_pairs * 16, 0, "time stamps", (void **)&g->stamps, err);
   if (rc == 0 && c->readers != 0) {
     uint32_t *point = malloc(c->readers * sizeof *point), n = 0;
     if (point == NULL) {
@@ -127,23 +165,20 @@ void kvl_cuda_steps_close(struct cuda_gpu *g)
     kvl_gpu_free(g->gpu, g->addresses == NULL ? NULL : g->addresses[p]);
   }
   void *device[] = {g->point, g->bank_copies, g->bank_dropped, g->bank_copy_count, g->bank_drop_count, g->bank_work, g->fetch_count, g->work, g->digest,
-                    g->witness_digest, g->point_of_reader, g->stamps_device, g->sink, g->starts, g->selections_device, g->weights};
+                    g->witness_digest, g->point_of_reader, g->stamps_device, g->sink, g->starts, g->selections_device, g->weights, g->block_device};
   for (uint32_t i = 0; i < sizeof device / sizeof device[0]; i++) {
     kvl_gpu_free(g->gpu, device[i]);
   }
-  kvl_gpu_unpin(g->gpu, g->selections, slots * 2 * c->selection_words * 4 + 4);
-  kvl_gpu_unpin(g->gpu, g->item, slots * sizeof *g->item);
-  kvl_gpu_unpin(g->gpu, g->write, (uint64_t)d->caches * c->writes_max * sizeof *g->write);
-  kvl_gpu_unpin(g->gpu, g->write_count, d->caches * 4);
-  kvl_gpu_unpin(g->gpu, g->commit, slots * d->caches * KVL_STEP_QUERIES_MAX * sizeof *g->commit);
-  kvl_gpu_unpin(g->gpu, g->commit_count, 4);
-  kvl_gpu_unpin(g->gpu, g->check, 8);
-  kvl_gpu_unpin(g->gpu, g->outcome, sizeof *g->outcome);
-  kvl_gpu_unpin(g->gpu, g->checked, sizeof *g->checked);
-  kvl_gpu_unpin(g->gpu, g->stamps, (uint64_t)c->stamp_pairs * 16);
+  kvl_gpu_unpin(g->gpu, g->selections, slots * 2 * c->selection_words * 4 + 4, 0);
+  kvl_gpu_unpin(g->gpu, g->block, block_of(c, d->slots).bytes, 0);
+  kvl_gpu_unpin(g->gpu, g->check, 4, 0);
+  kvl_gpu_unpin(g->gpu, g->outcome, sizeof *g->outcome, 0);
+  kvl_gpu_unpin(g->gpu, g->checked, sizeof *g->checked, 0);
+  kvl_gpu_unpin(g->gpu, g->stamps, (uint64_t)c->stamp_pairs * 16, 0);
   free(g->graph);
   free(g->committed);
   free(g->seen);
+  free(g->ahead);
   free(g->poke);
   free(g->point_host);
   free(g->addresses);
@@ -152,11 +187,12 @@ void kvl_cuda_steps_close(struct cuda_gpu *g)
 
 /* ---- the graph ---- */
 
-static int enqueue_begin(struct cuda_gpu *g, uint32_t entries, kvl_gpu_stream stream, struct kvl_err *err)
+static int enqueue_begin(struct cuda_gpu *g, uint32_t entries, const struct block *b_of, kvl_gpu_stream stream, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
   const struct kvl_refdev_config *d = &c->config.device;
-  struct kvl_step_begin b = {.entries = entries, .queries_max = c->queries_max, .caches = d->caches, .points = c->points_all, .item = g->item,
+  struct kvl_step_begin b = {.entries = entries, .queries_max = c->queries_max, .caches = d->caches, .points = c->points_all,
+                             .item = items_at(g->block_device, b_of),
                              .point = g->point, .selections = g->selections_device, .selection_words = c->selection_words,
                              .stamps = g->stamps_device, .stamp_pairs = c->stamp_pairs};
   for (uint32_t i = 0; i < d->caches; i++) {
@@ -246,9 +282,10 @@ static int enqueue_compute(struct cuda_gpu *g, uint32_t layer, bool reads, kvl_g
   return kvl_gpu_launched(g->k->standin(&s, stream), "stand-in layer", err);
 }
 
-static int enqueue_write(struct cuda_gpu *g, uint32_t cache, kvl_gpu_stream stream, struct kvl_err *err)
+static int enqueue_write(struct cuda_gpu *g, uint32_t cache, const struct block *b, kvl_gpu_stream stream, struct kvl_err *err)
 {
-  struct kvl_fills f = {.fill = g->write + (uint64_t)cache * g->plane->writes_max, .count = &g->write_count[cache], .fills_max = g->plane->writes_max};
+  struct kvl_fills f = {.fill = writes_at(g->block_device, b, cache), .count = word_at(g->block_device, b->write_count + cache * 4),
+                        .fills_max = b->writes_max};
   return kvl_gpu_launched(g->k->fills(&f, stream), "written rows", err);
 }
 
@@ -269,12 +306,14 @@ static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
   struct cuda_plane *c = g->plane;
   uint32_t entries = graph->entries, reader = 0;
   bool reads = false, joined = true;
-  int rc = enqueue_begin(g, entries, stream, err);
+  struct block b = block_of(c, entries);
+  int rc = kvl_gpu_copy(g->gpu, g->block_device, g->block, b.bytes, stream, err);
+  rc = rc != 0 ? rc : enqueue_begin(g, entries, &b, stream, err);
   for (uint32_t i = 0; rc == 0 && i < c->config.stage_count; i++) {
     const struct kvl_stage *stage = &c->stages[i];
     switch (stage->kind) {
     case KVL_STAGE_WRITE:
-      rc = enqueue_write(g, stage->cache, stream, err);
+      rc = enqueue_write(g, stage->cache, &b, stream, err);
       break;
     case KVL_STAGE_WAIT:
       if (stage->part == 0) {
@@ -309,8 +348,8 @@ static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
   if (rc == 0 && !joined) {
     rc = kvl_gpu_stream_wait(g->gpu, stream, g->side_join, err);
   }
-  struct kvl_segments commit = {.from = g->arena, .to = g->arena, .segment = g->commit, .count = g->commit_count,
-                                .segments_max = entries * c->config.device.caches * KVL_STEP_QUERIES_MAX, .blocks_max = 0};
+  struct kvl_segments commit = {.from = g->arena, .to = g->arena, .segment = (const struct kvl_segment *)(const void *)(g->block_device + b.commit),
+                                .count = word_at(g->block_device, b.commit_count), .segments_max = b.commits_max, .blocks_max = 0};
   rc = rc != 0 ? rc : kvl_gpu_launched(g->k->segments(&commit, stream), "commit", err);
   rc = rc != 0 ? rc : enqueue_end(g, entries, false, stream, err);
   return rc != 0 ? rc : kvl_gpu_copy(g->gpu, g->stamps, g->stamps_device, (uint64_t)c->stamp_pairs * 16, stream, err);
@@ -323,6 +362,30 @@ static uint32_t *selection_of(const struct cuda_gpu *g, kvl_request slot, uint32
   return g->selections + ((uint64_t)slot * 2 + half) * g->plane->selection_words;
 }
 
+/* Rows of the blocks of one query's pool: committed ones, each block once a request, no more than there is room for. As the reference device does. */
+static uint32_t pool_rows(struct cuda_gpu *g, const struct kvl_gpu_point *point, uint32_t tokens, const int32_t *blocks, uint32_t count, bool first,
+                          int32_t *rows, uint64_t *room)
+{
+  struct cuda_plane *c = g->plane;
+  uint32_t per_block = c->config.pool_rows_per_block, n = 0;
+  uint64_t committed = tokens / c->config.device.cache[point->cache].tokens_per_row;
+  g->epoch += first;
+  for (uint32_t b = 0; b < count; b++) {
+    uint64_t row = (uint64_t)(uint32_t)blocks[b] * per_block, left = row < committed ? committed - row : 0;
+    left = left < per_block ? left : per_block;
+    left = left < *room ? left : *room;
+    if (g->seen[blocks[b]] == g->epoch) {
+      continue;
+    }
+    g->seen[blocks[b]] = g->epoch;
+    for (uint64_t i = 0; i < left; i++) {
+      rows[n++] = (int32_t)(row + i);
+    }
+    *room -= left;
+  }
+  return n;
+}
+
 /* The slot's selections for a step at `tokens` committed tokens, into the half of its pinned buffer. */
 static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_t queries, uint32_t half)
 {
@@ -330,6 +393,7 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
   const struct kvl_plane_inputs *in = &c->config.inputs;
   struct cuda_slot *slot = &g->slot[id];
   uint32_t *buffer = selection_of(g, id, half);
+  uint64_t room_all = c->config.device.pool_rows_max == 0 ? UINT64_MAX : c->config.device.pool_rows_max, room = room_all;
   if (c->points_all != 0) {
     in->step(in->context, g->index, id, tokens, queries);
   }
@@ -344,15 +408,11 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
         memcpy(rows, from, n[q] * sizeof *rows);
         continue;
       }
-      uint32_t blocks = in->pool(in->context, g->index, id, q, &from), per_block = c->config.pool_rows_per_block;
-      n[q] = 0;
-      for (uint32_t b = 0; b < blocks && b < c->config.pool_blocks; b++) {
-        for (uint32_t k = 0; k < per_block; k++) {
-          rows[n[q]++] = from[b] * (int32_t)per_block + (int32_t)k;
-        }
-      }
+      uint32_t blocks = in->pool(in->context, g->index, id, q, &from);
+      n[q] = pool_rows(g, point, tokens, from, blocks < c->config.pool_blocks ? blocks : c->config.pool_blocks, q == 0, rows, &room);
     }
   }
+  slot->candidates = (uint32_t)(room_all - room);
   slot->prepared_tokens = tokens;
   slot->prepared_queries = queries;
   slot->prepared_half = half;
@@ -374,17 +434,18 @@ static int poke_map(struct cuda_gpu *g, const struct kvl_step_item *item, struct
   return rc;
 }
 
-static void add_write(struct cuda_gpu *g, uint32_t cache, unsigned char *to, uint64_t session, kvl_row first, uint32_t rows, uint32_t salt)
+static void add_write(struct cuda_gpu *g, const struct block *b, uint32_t cache, unsigned char *to, uint64_t session, kvl_row first, uint32_t rows,
+                      uint32_t salt)
 {
   if (rows != 0) {
-    g->write[(uint64_t)cache * g->plane->writes_max + g->write_count[cache]++] =
+    writes_at(g->block, b, cache)[(*word_at(g->block, b->write_count + cache * 4))++] =
       (struct kvl_fill){.to = to, .session = session, .cache = cache, .row_bytes = g->plane->config.device.cache[cache].row_bytes, .first_row = first,
                         .rows = rows, .salt = salt};
   }
 }
 
 /* The step's own rows: declared as scratch before it, written in it at their layer. Those of drafts that will be rejected carry other bytes. */
-static int begin_rows(struct cuda_gpu *g, const struct kvl_step_item *item, struct kvl_err *err)
+static int begin_rows(struct cuda_gpu *g, const struct block *b, const struct kvl_step_item *item, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
   const struct kvl_refdev_config *d = &c->config.device;
@@ -402,20 +463,22 @@ static int begin_rows(struct cuda_gpu *g, const struct kvl_step_item *item, stru
     kvl_layout_bases(&c->layout, d, item->slot, i, &bases);
     unsigned char *scratch = g->arena + (uint64_t)(uint32_t)bases.scratch * row_bytes;
     uint32_t salt = (uint32_t)g->number | 1u;
-    add_write(g, i, scratch, slot->session, (kvl_row)first, good, 0);
-    add_write(g, i, scratch + (uint64_t)good * row_bytes, slot->session, (kvl_row)(first + good), rows - good, salt);
+    add_write(g, b, i, scratch, slot->session, (kvl_row)first, good, 0);
+    add_write(g, b, i, scratch + (uint64_t)good * row_bytes, slot->session, (kvl_row)(first + good), rows - good, salt);
     if (g->witness != NULL) {
       unsigned char *witness = g->witness + kvl_cuda_host_offset(c, item->slot, i, (kvl_row)first);
-      add_write(g, i, witness, slot->session, (kvl_row)first, good, 0);
-      add_write(g, i, witness + (uint64_t)good * row_bytes, slot->session, (kvl_row)(first + good), rows - good, salt);
+      add_write(g, b, i, witness, slot->session, (kvl_row)first, good, 0);
+      add_write(g, b, i, witness + (uint64_t)good * row_bytes, slot->session, (kvl_row)(first + good), rows - good, salt);
     }
   }
   return rc;
 }
 
 /* What becomes history at the step's end: scratch -> tail on the device; the maps learn of it with the next step. */
-static int end_rows(struct cuda_gpu *g, const struct kvl_step_item *item, struct kvl_err *err)
+static int end_rows(struct cuda_gpu *g, const struct block *b, const struct kvl_step_item *item, struct kvl_err *err)
 {
+  struct kvl_segment *commit = (struct kvl_segment *)(void *)(g->block + b->commit);
+  uint32_t *commit_count = word_at(g->block, b->commit_count);
   struct cuda_plane *c = g->plane;
   const struct kvl_refdev_config *d = &c->config.device;
   int rc = 0;
@@ -436,7 +499,7 @@ static int end_rows(struct cuda_gpu *g, const struct kvl_step_item *item, struct
     for (uint32_t k = 0; rc == 0 && k < rows; k++) {
       kvl_row row = (kvl_row)(first + k);
       kvl_slot place = kvl_cache_tail_place(mirror, row);
-      g->commit[(*g->commit_count)++] = (struct kvl_segment){.from = (uint64_t)((uint32_t)bases.scratch + k) * row_bytes,
+      commit[(*commit_count)++] = (struct kvl_segment){.from = (uint64_t)((uint32_t)bases.scratch + k) * row_bytes,
                                                              .to = (uint64_t)(uint32_t)(bases.tail + place) * row_bytes, .bytes = row_bytes};
       g->committed[g->committed_count++] = (struct committed){.slot = item->slot, .cache = (uint16_t)i, .place = place, .row = row};
       rc = kvl_cuda_add_poke(g, c->state_words * item->slot + c->tail_at[i] + (uint32_t)row % tail_rows, (uint32_t)place, err);
@@ -531,15 +594,20 @@ static int check(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err)
 static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
+  struct block b = block_of(c, step->count);
   uint64_t queries = 0, history = 0, before = kvl_cuda_wall_ns(c);
   uint32_t half = step->number & 1u;
+  g->candidates = 0;
   int rc = kvl_gpu_stream_wait(g->gpu, g->main, g->uploaded, err);
   for (uint32_t i = 0; rc == 0 && i < step->count; i++) { /* who joins has no selections yet */
     const struct kvl_step_item *item = &step->items[i];
     struct cuda_slot *slot = &g->slot[item->slot];
     rc = kvl_cuda_wait_filled(g, item->slot, g->main, err);
-    if (slot->prepared_tokens != item->tokens || slot->prepared_queries != item->queries || slot->prepared_half != half) {
+    bool ready = slot->prepared_tokens == item->tokens && slot->prepared_queries == item->queries && slot->prepared_half == half;
+    if (!ready) {
       prepare(g, item->slot, item->tokens, item->queries, half);
+    }
+    if (!ready || !g->ahead_uploaded) {
       uint64_t at = ((uint64_t)item->slot * 2 + half) * c->selection_words;
       if (rc == 0 && c->selection_words != 0) {
         rc = kvl_gpu_copy(g->gpu, g->selections_device + at, g->selections + at, c->selection_words * 4, g->main, err);
@@ -547,7 +615,8 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
     }
     queries += item->queries;
     history += item->tokens;
-    g->item[i] = (struct kvl_gpu_item){.slot = (int32_t)item->slot, .tokens = item->tokens, .queries = item->queries, .whole = item->whole,
+    g->candidates += slot->candidates;
+    items_at(g->block, &b)[i] = (struct kvl_gpu_item){.slot = (int32_t)item->slot, .tokens = item->tokens, .queries = item->queries, .whole = item->whole,
                                        .pages = item->page_map == NULL ? 0 : item->pages, .half = half};
   }
   g->admissions = step->admissions == 0 ? 0 : kvl_cuda_wall_ns(c) - before;
@@ -557,17 +626,16 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
   }
   g->revoked = step->revoked_pages == 0 ? 0 : kvl_cuda_wall_ns(c) - before;
   g->compute_ns = c->config.inputs.compute_ns(c->config.inputs.context, step->count, (uint32_t)queries, history);
-  memset(g->write_count, 0, c->config.device.caches * sizeof *g->write_count);
-  *g->commit_count = 0;
+  memset(g->block, 0, b.item);
   g->committed_count = 0;
   for (uint32_t i = 0; rc == 0 && i < step->count; i++) {
-    rc = begin_rows(g, &step->items[i], err);
+    rc = begin_rows(g, &b, &step->items[i], err);
   }
   rc = rc != 0 ? rc : poke_durations(g, err);
   rc = rc != 0 ? rc : kvl_cuda_pokes(g, g->poke, g->poke_count, g->main, err);
   g->poke_count = 0;
   for (uint32_t i = 0; rc == 0 && i < step->count; i++) {
-    rc = end_rows(g, &step->items[i], err);
+    rc = end_rows(g, &b, &step->items[i], err);
   }
   rc = rc != 0 ? rc : launch(g, step->count, err);
   g->shared_lanes = 0;
@@ -577,25 +645,41 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
   return rc;
 }
 
-/* While the GPU works: what the same batch will select next, if it goes on as it does without speculation. */
-static int look_ahead(struct cuda_gpu *g, const struct kvl_plane_step *step, struct kvl_err *err)
+/* While the GPU works: what the same batch will select next, if it goes on as it does without speculation. A request at a time, between two looks at
+ * what has completed; what is not done when the next step is submitted is made then. */
+int kvl_cuda_look_ahead(struct cuda_gpu *g, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
-  uint32_t half = (step->number + 1) & 1u, slots = 0;
-  for (uint32_t i = 0; c->queries_max == 1 && i < step->count; i++) {
-    const struct kvl_step_item *item = &step->items[i];
-    if (item->tokens + item->commit < c->config.tokens_max) {
-      prepare(g, item->slot, item->tokens + item->commit, 1, half);
-      slots = item->slot >= slots ? item->slot + 1 : slots;
-    }
+  uint32_t half = (g->number + 1) & 1u;
+  if (g->ahead_next < g->ahead_count) {
+    const struct ahead *a = &g->ahead[g->ahead_next++];
+    prepare(g, a->slot, a->tokens, 1, half);
+    g->ahead_slots = a->slot >= g->ahead_slots ? a->slot + 1 : g->ahead_slots;
+    return 1;
   }
-  if (slots == 0 || c->selection_words == 0) {
+  if (g->ahead_slots == 0) {
     return 0;
   }
   uint64_t words = c->selection_words;
-  int rc = kvl_gpu_copy_2d(g->gpu, g->selections_device + half * words, 2 * words * 4, g->selections + half * words, 2 * words * 4, words * 4, slots,
-                           g->upload, err);
-  return rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->uploaded, g->upload, err);
+  int rc = kvl_gpu_copy_2d(g->gpu, g->selections_device + half * words, 2 * words * 4, g->selections + half * words, 2 * words * 4, words * 4,
+                           g->ahead_slots, g->upload, err);
+  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->uploaded, g->upload, err);
+  g->ahead_uploaded = true;
+  g->ahead_slots = 0;
+  return rc != 0 ? rc : 1;
+}
+
+static void plan_ahead(struct cuda_gpu *g, const struct kvl_plane_step *step)
+{
+  struct cuda_plane *c = g->plane;
+  g->ahead_count = g->ahead_next = g->ahead_slots = 0;
+  g->ahead_uploaded = false;
+  for (uint32_t i = 0; c->queries_max == 1 && c->selection_words != 0 && i < step->count; i++) {
+    const struct kvl_step_item *item = &step->items[i];
+    if (item->tokens + item->commit < c->config.tokens_max) {
+      g->ahead[g->ahead_count++] = (struct ahead){item->slot, item->tokens + item->commit};
+    }
+  }
 }
 
 int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err)
@@ -622,7 +706,8 @@ int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, st
   if (rc == 0 && g->witness != NULL && step->count != 0 && kvl_check_step(c->config.check, step->number)) {
     rc = check(g, step->count, err);
   }
-  return rc != 0 ? rc : look_ahead(g, step, err);
+  plan_ahead(g, step);
+  return rc;
 }
 
 /* ---- what came of it ---- */
@@ -723,6 +808,8 @@ static void sum_counts(struct cuda_gpu *g)
   if (c->points_all != d->points) {
     r->prefetch.copied = g->outcome->copies;
     r->prefetch.dropped = g->outcome->dropped;
+    r->prefetch.candidates = g->candidates;
+    r->prefetch.resident = g->candidates - g->outcome->copies - g->outcome->dropped;
     uint64_t bytes = (uint64_t)g->outcome->copies * d->cache[c->pool_cache].row_bytes;
     r->link_bytes += bytes;
     c->measured.traffic[KVL_TRAFFIC_PREFETCH].bytes += bytes;
@@ -792,6 +879,7 @@ int kvl_cuda_collect_check(struct cuda_gpu *g, struct kvl_err *err)
   }
   g->check_pending = false;
   const struct kvl_step_outcome *o = g->checked;
+  struct block b = block_of(c, g->items);
   struct kvl_plane_measured *m = &c->measured;
   m->rows_checked += o->rows_checked;
   if (o->mismatches != 0 && m->mismatches == 0) {
@@ -799,7 +887,7 @@ int kvl_cuda_collect_check(struct cuda_gpu *g, struct kvl_err *err)
     for (uint32_t i = 0; i < c->config.stage_count; i++) {
       if (c->stages[i].kind == KVL_STAGE_READ && reader++ == o->first_reader) {
         (void)snprintf(m->first_mismatch, sizeof m->first_mismatch, "decode GPU %u, step %llu, layer %u reads selection %u of batch slot %d, query %u",
-                       g->index, (unsigned long long)g->number, c->stages[i].layer, c->stages[i].point, g->item[o->first_entry].slot, o->first_query);
+                       g->index, (unsigned long long)g->number, c->stages[i].layer, c->stages[i].point, items_at(g->block, &b)[o->first_entry].slot, o->first_query);
       }
     }
   }

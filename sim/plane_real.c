@@ -47,6 +47,11 @@ static uint32_t input_rows(void *context, uint32_t gpu, kvl_request slot, uint32
   return kvl_stream_rows(*stream_of(context, gpu, slot), selection, query, rows);
 }
 
+static uint32_t input_pool(void *context, uint32_t gpu, kvl_request slot, uint32_t query, const int32_t **blocks)
+{
+  return kvl_stream_pool(*stream_of(context, gpu, slot), query, blocks);
+}
+
 static uint64_t input_compute_ns(void *context, uint32_t requests, uint32_t queries, uint64_t history_tokens)
 {
   const struct inputs *r = context;
@@ -88,7 +93,7 @@ int kvl_plane_real_create(struct kvl_plane **plane, const struct kvl_plane_model
       .compute_hbm_bytes = s->costs.compute_hbm_bytes,
       .host_pool_bytes = s->node.host_pool_bytes,
       .check = config->check,
-      .inputs = {.context = r, .open = input_open, .step = input_step, .rows = input_rows, .compute_ns = input_compute_ns, .close = input_close},
+      .inputs = {.context = r, .open = input_open, .step = input_step, .rows = input_rows, .pool = input_pool, .compute_ns = input_compute_ns, .close = input_close},
     };
     c.device.slots = config->slots;
     c.device.frames = config->frames;

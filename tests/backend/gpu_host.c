@@ -120,14 +120,16 @@ void kvl_gpu_free(struct kvl_gpu *gpu, void *memory)
   free(memory);
 }
 
-int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, const char *what, void **memory, struct kvl_err *err)
+int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *what, void **memory, struct kvl_err *err)
 {
+  (void)unit;
   return kvl_gpu_alloc(gpu, bytes, 0x5a, what, memory, err);
 }
 
-void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes)
+void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes, uint64_t unit)
 {
   (void)bytes;
+  (void)unit;
   kvl_gpu_free(gpu, memory);
 }
 
