@@ -65,7 +65,7 @@ static int create_pool(struct preset_stream *s, uint32_t tokens_max)
   const struct preset_source *p = s->source;
   uint32_t rows_max = rows_of(s, pool_cache(p), tokens_max);
   if (p->pool_fill != 0) {
-    s->fill = kvl_gap_create(&p->law, p->pool_fill, 1, rows_max, 1);
+    s->fill = kvl_gap_create(&p->law, p->pool_fill, 1, rows_max, s->queries_max);
   }
   s->blocks = calloc((size_t)s->queries_max * p->shape.pool.blocks, sizeof *s->blocks);
   s->block_count = calloc(s->queries_max, sizeof *s->block_count);
@@ -124,7 +124,7 @@ static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, ui
     }
   }
   if (s->fill != NULL) {
-    kvl_gap_step(s->fill, rows_of(s, pool_cache(s->source), tokens), 1);
+    kvl_gap_step(s->fill, rows_of(s, pool_cache(s->source), tokens), queries);
   }
   for (uint32_t q = 0; s->block_count != NULL && q < s->queries_max; q++) {
     s->block_count[q] = UINT32_MAX;
@@ -139,7 +139,7 @@ static uint32_t preset_rows(struct kvl_selection_stream *stream, uint32_t point,
   return n < p->k ? n : p->k; /* points of one cache with different k: the smaller has the front of its window */
 }
 
-/* What the query selects first, then the filling: the queries of a step differ by what they select. */
+/* What the query selects first, then the filling, as far as there is room. */
 static uint32_t preset_pool(struct kvl_selection_stream *stream, uint32_t query, const int32_t **blocks)
 {
   struct preset_stream *s = (struct preset_stream *)stream;
@@ -158,7 +158,7 @@ static uint32_t preset_pool(struct kvl_selection_stream *stream, uint32_t query,
       }
     }
     if (s->fill != NULL) {
-      uint32_t n = kvl_gap_rows(s->fill, 0, 0, &rows);
+      uint32_t n = kvl_gap_rows(s->fill, 0, query, &rows);
       kvl_pool_add_rows(&s->pool, rows, n);
     }
     s->block_count[q] = kvl_pool_take(&s->pool, s->blocks + (size_t)q * shape->pool.blocks);
@@ -220,7 +220,8 @@ int kvl_source_open_preset(struct kvl_selection_source **source, const char *pre
       return kvl_err_set(err, -EINVAL, "selection shape: a pool of %u blocks of %u rows does not hold the rows that its announcing layer selects",
                          shape->pool.blocks, shape->pool.rows_per_block);
     }
-    p->pool_fill = shape->pool.blocks > pooled_rows(p) ? shape->pool.blocks - pooled_rows(p) : 0;
+    uint32_t left = shape->pool.blocks > pooled_rows(p) ? shape->pool.blocks - pooled_rows(p) : 0;
+    p->pool_fill = left + left / 8; /* some share their block with another row */
   }
   kvl_gap_law_init(&p->law, &kvl_gap_tables[index]);
   *source = &p->base;

@@ -180,7 +180,7 @@ static void record(bool pools, bool outside)
         list[p * QUERIES + q].count = kvl_stream_rows(stream, p, q, &list[p * QUERIES + q].item);
       }
       if (outside) {
-        int32_t block = 1000;
+        int32_t block = 4000; /* far from either end, wherever that is */
         for (; has(pool[q].item, pool[q].count, block); block++) {
         }
         memcpy(moved[q], list[4 * QUERIES + q].item, K * sizeof **moved);
