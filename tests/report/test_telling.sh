@@ -1,0 +1,192 @@
+#!/bin/sh
+# kvloan report, explain, help and completion from outside; TAP. test_telling.sh PROGRAM SCENARIOS PAGE_CHECK
+set -u
+absolute() {
+  case $1 in
+  /*) echo "$1" ;;
+  *) echo "$PWD/$1" ;;
+  esac
+}
+program=$(absolute "$1")
+export KVLOAN_SCENARIOS=$2
+check=$(absolute "$3")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+count=0
+failed=0
+
+result() { # STATUS DESCRIPTION
+  count=$((count + 1))
+  if [ "$1" -eq 0 ]; then
+    echo "ok $count - $2"
+  else
+    echo "not ok $count - $2"
+    sed 's/^/# /' out err | head -n 30
+    failed=1
+  fi
+}
+
+run() { # ARGUMENTS... ; leaves out, err, code
+  "$program" "$@" >out 2>err </dev/null
+  code=$?
+}
+
+refuses() { # CODE WORDS ARGUMENTS...
+  want=$1 words=$2
+  shift 2
+  run "$@"
+  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] && grep -qF -- "$words" err
+  result $? "refuses: $*"
+}
+
+# Anybody's names: what a scenario is called goes into titles, legends and commands.
+cat >hostile.json <<'END'
+{
+  "name": "</title><script>alert(1)</script> \"'&",
+  "note": "<img src=x onerror=alert(1)> & 'more'",
+  "model": "deepseek-v4.1-flash",
+  "costs": "deepseek-v4.1-flash.b300",
+  "node": {"hardware": "b300", "prefill_gpus": 4, "decode_gpus": 2, "kv_pool_bytes": 100000000, "host_pool_bytes": 2000000000},
+  "policy": {"hot_rows": 1024},
+  "workload": {"kind": "closed", "concurrency": 16, "requests": 24, "input_tokens": 8000, "output_tokens": 30},
+  "selection": {"source": "preset", "preset": "hot-a"}
+}
+END
+for set in mode=resident mode=fixed mode=adaptive; do
+  "$program" run hostile.json --quiet --set=$set --store="s '&.db" >/dev/null 2>&1 || exit 1
+done
+"$program" run hostile.json --quiet --set=selection.source=none --set=limits.simulated_s_max=0.5 --store="s '&.db" >/dev/null 2>&1
+
+run report --store="s '&.db" 3 --out=one.html
+[ $code -eq 0 ] && [ ! -s out ] && "$check" one.html 2>>err && grep -q '&lt;script&gt;alert(1)&lt;/script&gt; &quot;&#39;&amp;, adaptive</h1>' one.html &&
+  ! grep -q '<script' one.html && ! grep -q '<img' one.html
+result $? 'report: one run, whatever it is called'
+if command -v gnuplot >/dev/null 2>&1; then
+  pictures=$(grep -c '<figure>' one.html)
+  [ "$pictures" -ge 5 ] && [ "$(grep -c '<div class="wide"><svg' one.html)" -eq "$pictures" ] && [ "$(grep -c '<div class="narrow"><svg' one.html)" -eq "$pictures" ]
+  result $? 'report: each picture stands there for a desk and for a phone'
+  for unit in 'simulated time, s' 'time to first token, s' 'tokens a second of one request' 'selected rows, %' 'share, %' 'layer that selects'; do
+    grep -qF "$unit" one.html || echo "no $unit" >>err
+  done
+  [ ! -s err ]
+  result $? 'report: axes have units'
+  grep -c '<figcaption>.\{60,\}' one.html | grep -qx "$pictures"
+  result $? 'report: every picture says what to see'
+fi
+cp one.html again.html
+run report --store="s '&.db" 3 --out=one.html
+cmp -s one.html again.html
+result $? 'report: twice the same bytes'
+run report --store="s '&.db" 3
+[ $code -eq 0 ] && [ ! -s err ] && cmp -s out one.html
+result $? 'report: on standard output'
+run report --store="s '&.db" 1 2 3 --out=three.html
+[ $code -eq 0 ] && "$check" three.html 2>>err && grep -q 'C: adaptive' three.html && grep -q '<h1>3 runs of ' three.html && ! grep -q '<script' three.html
+result $? 'report: a comparison'
+run report --store="s '&.db" 2 4 --title='<b>&' --out=title.html
+[ $code -eq 0 ] && "$check" title.html 2>>err && grep -q '<h1>&lt;b&gt;&amp;</h1>' title.html
+result $? 'report: a title'
+run report --store="s '&.db" 4 --out=four.html
+[ $code -eq 0 ] && "$check" four.html 2>>err && grep -q 'This run is interrupted' four.html
+result $? 'report: a run that is not whole says so'
+(PATH=/nowhere "$program" report --store="s '&.db" 3 --out=bare.html >out 2>err) && "$check" bare.html && grep -q 'There are no pictures' bare.html && grep -q 'gnuplot is not installed' err
+result $? 'report: without gnuplot there is a page without pictures'
+commands=$(sed -n '/<h2>To repeat it/,/<\/pre>/p' one.html | sed -n '/^kvloan/p;s/.*<pre>//' | grep '^kvloan' | sed "s/&#39;/'/g;s/&gt;/>/g;s/&amp;/\\&/g;s/&quot;/\"/g")
+mkdir -p bin
+ln -sf "$program" bin/kvloan
+echo "$commands" | sed 's/^kvloan run .*/& --format=tsv --quiet/' >repeat.sh
+(PATH=$folder/bin:$PATH sh -e repeat.sh >out 2>err) && "$program" results export --store="s '&.db" 3 --format=tsv 2>>err | grep '^output_throughput' >was && grep '^output_throughput' out | cmp -s - was
+result $? 'report: its commands repeat the run'
+mkdir full
+chmod 500 full
+if [ "$(id -u)" -ne 0 ]; then
+  refuses 1 'full/x.html: cannot write' report --store="s '&.db" 3 --out=full/x.html
+fi
+refuses 1 'nowhere/x.html: cannot write' report --store="s '&.db" 3 --out=nowhere/x.html
+! ls ./*.tmp >/dev/null 2>&1
+result $? 'report: nothing half written is left'
+refuses 2 'which store?' report 3
+refuses 2 'which runs?' report --store="s '&.db"
+refuses 2 'did you mean --title?' report --store="s '&.db" --titel=x 1
+refuses 1 'no run 99' report --store="s '&.db" 99 --out=x.html
+
+run explain --store="s '&.db" 3 --knobs=2 --requests=12
+[ $code -eq 0 ] && [ ! -s err ] && grep -q '^Time of the decode GPUs' out && grep -q '^Who holds the HBM' out && grep -q '^The host links carried' out &&
+  grep -q '^Where layers find their rows' out && grep -q 'a host link that costs nothing' out && grep -q '^\(Turn\|No setting\|Leave\)' out
+result $? 'explain: a table'
+run explain --store="s '&.db" 3 --knobs=0 --format=tsv
+[ $code -eq 0 ] && awk -F '\t' 'NF != 5 { bad = 1 } END { exit bad || NR < 20 }' out && ! grep -q '^bound' out
+result $? 'explain: TSV has five cells in each row; nothing is run with --knobs=0'
+run explain --store="s '&.db" 3 --knobs=1 --requests=12 --format=json
+[ $code -eq 0 ] && grep -q '"best_setting": ' out && grep -q '"binds": "' out
+result $? 'explain: JSON'
+mv out first
+run explain --store="s '&.db" 3 --knobs=1 --requests=12 --format=json --threads=1
+cmp -s out first
+result $? 'explain: one thread or two, the same answer'
+refuses 2 'did you mean throughput?' explain --store="s '&.db" 3 --for=throughputs
+refuses 2 'not a whole number' explain --store="s '&.db" 3 --knobs=many
+refuses 2 'which run?' explain --store="s '&.db"
+refuses 1 'no such file' explain --store=nothing.db 1
+refuses 1 'nearest: policy.hot_rows' explain --store="s '&.db" 3 --set=policy.hotrows=1 --knobs=0
+
+# Help: of every command, the manual page from the same words, and every option that it lists is known.
+run help
+grep -q '^  report ' out && [ $code -eq 0 ]
+result $? 'help: lists the commands'
+run help explain
+mv out first
+run explain --help
+cmp -s out first && [ $code -eq 0 ]
+result $? 'help COMMAND is COMMAND --help'
+refuses 2 "did you mean 'report'?" help reprot
+"$program" --help | awk '/^  / { print $1 }' >commands
+for command in $(cat commands); do
+  run "$command" --help
+  [ $code -eq 0 ] && [ ! -s err ] && head -n 1 out | grep -q "^usage: kvloan $command"
+  result $? "$command --help"
+  bad=
+  subcommand=$(sed -n "s/^usage: kvloan $command \([a-z][a-z]*\) .*/\1/p" out | head -n 1)
+  for option in $(sed -n 's/^  *\(--[a-z-]*\).*/\1/p' out | sort -u); do
+    "$program" "$command" $subcommand "$option=" >said 2>&1 </dev/null
+    grep -q "there is no option $option" said && bad="$bad $option"
+  done
+  case $command in trace | help | completion) bad= ;; esac # trace: its subcommands have options of their own; the others read words
+  [ -z "$bad" ]
+  result $? "$command: the options of its help are there$bad"
+done
+run help --man
+for command in $(cat commands); do
+  grep -q "^\.Ss kvloan $command\$" out || echo "no $command" >>err
+done
+[ $code -eq 0 ] && [ ! -s err ]
+result $? 'help --man: every command is in the manual page'
+for shell in bash zsh fish; do
+  run completion $shell
+  [ $code -eq 0 ] && [ ! -s err ] && grep -q 'completion --words' out
+  result $? "completion $shell"
+  if command -v $shell >/dev/null 2>&1; then
+    case $shell in
+    fish) fish --no-execute out 2>err ;;
+    *) $shell -n out 2>err ;;
+    esac
+    result $? "completion $shell: the script is one"
+  fi
+done
+refuses 2 'did you mean bash?' completion bsh
+refuses 2 'for which shell?' completion
+
+# A trace replayed at another history than it was recorded at.
+"$program" trace gen --model=deepseek-v4.1-flash --context=4000 --sessions=2 --steps=30 --out=t.kvt >/dev/null 2>&1
+run run hostile.json --quiet --set=selection.source=trace --set=selection.file=t.kvt
+[ $code -eq 0 ] && grep -q 'recorded at histories of 4000 tokens and is replayed at 8000' err
+result $? 'run: a trace of another history is noted'
+run run hostile.json --quiet --set=selection.source=trace --set=selection.file=t.kvt --set=workload.input_tokens=4100
+[ $code -eq 0 ] && ! grep -q 'recorded at histories' err
+result $? 'run: a trace of this history is not'
+run scenario check hostile.json --set=selection.source=trace --set=selection.file=t.kvt
+[ $code -eq 0 ] && grep -q 'recorded at histories of 4000' err && grep -q 'binds first' out
+result $? 'scenario check: the same note; which stage binds'
+echo "1..$count"
+exit $failed
