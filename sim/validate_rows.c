@@ -139,7 +139,20 @@ static void link_rows(struct kvl_validation *v, const struct kvl_validate_side *
   }
 }
 
-static void timing_rows(struct kvl_validation *v, const char *name, const struct kvl_plane_times *t)
+/* What the model says beside a time of the device's own clock: its mean of the same thing. */
+struct beside {
+  const struct kvl_validate_side *side; /* NULL: it says nothing */
+  enum kvl_watch_kind kind;
+  double parts;                         /* launches that one duration stands for; 0: one */
+};
+
+static double predicted_us(const struct beside *b, int side)
+{
+  const struct kvl_hist *h = b->side == NULL ? NULL : &b->side[side].watch->ns[b->kind];
+  return h == NULL || h->count == 0 ? (double)NAN : kvl_hist_mean(h) / (b->parts > 0 ? b->parts : 1) / 1e3;
+}
+
+static void timing_rows(struct kvl_validation *v, const char *name, const struct kvl_plane_times *t, const struct beside *b)
 {
   char key[48];
   if (t->count == 0) {
@@ -148,27 +161,41 @@ static void timing_rows(struct kvl_validation *v, const char *name, const struct
   (void)snprintf(key, sizeof key, "%s.launches", name);
   measured_row(v, "device", key, "", (double)t->count);
   (void)snprintf(key, sizeof key, "%s.mean", name);
-  measured_row(v, "device", key, "us", (double)t->sum_ns / (double)t->count / 1e3);
+  const double mean[KVL_SIDES] = {(double)t->sum_ns / (double)t->count / 1e3, predicted_us(b, KVL_SIDE_SAME_STEPS), predicted_us(b, KVL_SIDE_FORECAST)};
+  sides_row(v, "device", key, "us", mean);
   (void)snprintf(key, sizeof key, "%s.min", name);
   measured_row(v, "device", key, "us", (double)t->min_ns / 1e3);
   (void)snprintf(key, sizeof key, "%s.max", name);
   measured_row(v, "device", key, "us", (double)t->max_ns / 1e3);
 }
 
+/* Launches of a stage in one step that selected: what the model's look-up time of a step is spread over. */
+static double launches_a_step(const struct kvl_plane_measured *m, const struct kvl_watch *w)
+{
+  uint64_t steps = w->ns[KVL_WATCH_LOOK_UP].count;
+  return steps == 0 ? 0 : (double)m->kernel[KVL_STAGE_RESOLVE].count / (double)steps;
+}
+
 /* What only the device's own clock knows: kernels by stage, copies by kind. */
-static void device_rows(struct kvl_validation *v, const struct kvl_plane_measured *m)
+static void device_rows(struct kvl_validation *v, const struct kvl_validate_side *side, const struct kvl_plane_measured *m)
 {
   static const char *const stages[KVL_STAGE_KINDS] = {
     [KVL_STAGE_WRITE] = "kernel.write", [KVL_STAGE_WAIT] = "kernel.wait", [KVL_STAGE_RESOLVE] = "kernel.resolve", [KVL_STAGE_ANNOUNCE] = "kernel.announce",
-    [KVL_STAGE_END_GROUP] = "kernel.end_group", [KVL_STAGE_REPLAY] = "kernel.replay", [KVL_STAGE_READ] = "kernel.read", [KVL_STAGE_COMPUTE] = "kernel.compute",
+    [KVL_STAGE_END_GROUP] = "kernel.end_group", [KVL_STAGE_REPLAY] = "kernel.replay", [KVL_STAGE_READ] = "kernel.read",
+    [KVL_STAGE_COMPUTE] = "kernel.compute",
   };
   static const char *const traffic[KVL_TRAFFIC_KINDS] = {
     [KVL_TRAFFIC_POPULATION] = "copy.population", [KVL_TRAFFIC_PAGES] = "copy.pages", [KVL_TRAFFIC_WRITE_BACK] = "copy.write_back",
     [KVL_TRAFFIC_PREFETCH] = "copy.prefetch", [KVL_TRAFFIC_FETCH] = "copy.fetch",
   };
+  const struct beside nothing = {.side = NULL}, look_up = {side, KVL_WATCH_LOOK_UP, launches_a_step(m, side[KVL_SIDE_MEASURED].watch)};
+  const struct beside copies[KVL_TRAFFIC_KINDS] = {
+    [KVL_TRAFFIC_POPULATION] = {side, KVL_WATCH_POPULATION, 0}, [KVL_TRAFFIC_PAGES] = {side, KVL_WATCH_GIVE_BACK, 0},
+    [KVL_TRAFFIC_WRITE_BACK] = {side, KVL_WATCH_WRITE_BACK, 0},
+  };
   for (int i = 0; i < KVL_STAGE_KINDS; i++) {
     if (stages[i] != NULL) {
-      timing_rows(v, stages[i], &m->kernel[i]);
+      timing_rows(v, stages[i], &m->kernel[i], i == KVL_STAGE_RESOLVE ? &look_up : &nothing);
     }
   }
   for (int i = 0; i < KVL_TRAFFIC_KINDS; i++) {
@@ -178,7 +205,7 @@ static void device_rows(struct kvl_validation *v, const struct kvl_plane_measure
     }
     (void)snprintf(key, sizeof key, "%s.bytes", traffic[i]);
     measured_row(v, "device", key, "B", (double)m->traffic[i].bytes);
-    timing_rows(v, traffic[i], &m->traffic[i].times);
+    timing_rows(v, traffic[i], &m->traffic[i].times, &copies[i]);
     if (m->traffic[i].times.sum_ns != 0) {
       (void)snprintf(key, sizeof key, "%s.rate", traffic[i]);
       measured_row(v, "device", key, "GB/s", (double)m->traffic[i].bytes / (double)m->traffic[i].times.sum_ns);
@@ -194,5 +221,5 @@ void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side 
   selection_rows(v, side, replay);
   time_rows(v, side);
   link_rows(v, side);
-  device_rows(v, &run->measured);
+  device_rows(v, side, &run->measured);
 }
