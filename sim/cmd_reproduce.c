@@ -16,8 +16,9 @@ static const char help[] =
   "usage: kvloan reproduce [OPTIONS]\n"
   "\n"
   "Runs the published experiment (DeepSeek-V4.1-Flash, four B300, 256 sessions of 500,000 tokens) and prints each published row beside the\n"
-  "simulated one. Seven rows were used to find seven numbers (calibration); the verdict is on the others: within 5 %, or in their range.\n"
-  "  --refit              find the seven numbers again and print them\n"
+  "simulated one, without speculation and with it. Eight rows were used to find eight numbers (calibration); the verdict is on the others: within 5 %, or in\n"
+  "their range.\n"
+  "  --refit              find the eight numbers again and print them\n"
   "  --leave-out=Pnn      refit without a calibration row and show what it then predicts\n"
   "  --set=KEY=VALUE      change a scenario key in every run (what does the verdict hang on?); repeat as you like\n"
   "  --no-controls        skip the negative controls\n"
@@ -41,7 +42,8 @@ static void say(void *context, const char *what)
   fprintf(stderr, "\r\033[K%s ...", what);
 }
 
-static const char *const use_name[] = {[KVL_ROW_CALIBRATION] = "calibration", [KVL_ROW_VERDICT] = "predicted", [KVL_ROW_LEFT_OUT] = "left out"};
+static const char *const use_name[] = {[KVL_ROW_CALIBRATION] = "calibration", [KVL_ROW_VERDICT] = "predicted", [KVL_ROW_LEFT_OUT] = "left out",
+                                       [KVL_ROW_PRINTED] = "printed"};
 
 static void range(char *text, size_t size, double low, double high)
 {
@@ -85,6 +87,7 @@ static const struct {
   {"P08", "costs.law_token_ms", offsetof(struct kvl_fit, law_token_ms)},
   {"P16", "costs.bookkeeping_ms_at_44", offsetof(struct kvl_fit, bookkeeping_ms_at_44)},
   {"P17", "costs.admission_ms", offsetof(struct kvl_fit, admission_ms)},
+  {"P13", "speculation.state_bytes_per_token", offsetof(struct kvl_fit, state_bytes_per_token)},
 };
 enum { FITTED = sizeof fitted / sizeof fitted[0] };
 
@@ -98,8 +101,8 @@ static double fitted_value(const struct kvl_fit *fit, int i)
 static void print_table(const struct kvl_reproduction *r, const char *leave_out)
 {
   static const char *const parts[] = {[KVL_ROW_CALIBRATION] = "Rows used for calibration", [KVL_ROW_VERDICT] = "Verdict: rows not used",
-                                      [KVL_ROW_LEFT_OUT] = "Left out of the fit"};
-  for (int use = 0; use < 3; use++) {
+                                      [KVL_ROW_LEFT_OUT] = "Left out of the fit", [KVL_ROW_PRINTED] = "Printed, no verdict"};
+  for (int use = 0; use <= (int)KVL_ROW_PRINTED; use++) {
     bool any = false;
     for (uint32_t i = 0; i < r->rows; i++) {
       if ((int)r->row[i].use != use) {
@@ -117,8 +120,8 @@ static void print_table(const struct kvl_reproduction *r, const char *leave_out)
   if (r->controls != 0) {
     printf("\nNegative controls, adaptive run changed in one thing (256 concurrent)\n");
     for (uint32_t i = 0; i < r->controls; i++) {
-      printf("%-32s %8.0f tok/s  %+5.1f %% against adaptive\n", r->control[i].name, r->control[i].throughput_tok_per_s,
-             r->control[i].against_adaptive_percent);
+      printf("%-32s %8.0f tok/s  %+5.1f %% against adaptive%s\n", r->control[i].name, r->control[i].throughput_tok_per_s,
+             r->control[i].against_adaptive_percent, r->control[i].drafts ? " with drafts" : "");
     }
   }
   printf("\n%s numbers\n", r->refitted ? "Fitted" : "Calibrated");
@@ -136,8 +139,8 @@ static void print_json(const struct kvl_reproduction *r)
   }
   printf("  ],\n  \"controls\": [\n");
   for (uint32_t i = 0; i < r->controls; i++) {
-    printf("    {\"name\": \"%s\", \"output_throughput_tok_per_s\": %.17g, \"against_adaptive_percent\": %.4f}%s\n", r->control[i].name,
-           r->control[i].throughput_tok_per_s, r->control[i].against_adaptive_percent, i + 1 == r->controls ? "" : ",");
+    printf("    {\"name\": \"%s\", \"drafts\": %s, \"output_throughput_tok_per_s\": %.17g, \"against_adaptive_percent\": %.4f}%s\n", r->control[i].name,
+           r->control[i].drafts ? "true" : "false", r->control[i].throughput_tok_per_s, r->control[i].against_adaptive_percent, i + 1 == r->controls ? "" : ",");
   }
   printf("  ],\n  \"numbers\": {\n");
   for (int i = 0; i < FITTED; i++) {

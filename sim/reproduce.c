@@ -7,20 +7,30 @@
 
 #include "sim/link.h"
 
-/* The rows of the run without speculation. Seven numbers are fitted to seven of them; the verdict is on the others. */
+/* Seven numbers are fitted to seven rows of the runs without speculation, one more to one row with it; the verdict is on the others. */
 static const struct {
   const char *id;
   enum kvl_row_use use;
 } row_uses[] = {
   {"P01", KVL_ROW_CALIBRATION}, {"P02", KVL_ROW_CALIBRATION}, {"P03", KVL_ROW_VERDICT},     {"P04", KVL_ROW_VERDICT},
   {"P05", KVL_ROW_CALIBRATION}, {"P06", KVL_ROW_VERDICT},     {"P07", KVL_ROW_CALIBRATION}, {"P08", KVL_ROW_CALIBRATION},
-  {"P09", KVL_ROW_VERDICT},     {"P10", KVL_ROW_VERDICT},     {"P15", KVL_ROW_VERDICT},     {"P16", KVL_ROW_CALIBRATION},
-  {"P17", KVL_ROW_CALIBRATION},
+  {"P09", KVL_ROW_VERDICT},     {"P10", KVL_ROW_VERDICT},     {"P11", KVL_ROW_VERDICT},     {"P12", KVL_ROW_VERDICT},
+  {"P13", KVL_ROW_CALIBRATION}, {"P14", KVL_ROW_VERDICT},     {"P15", KVL_ROW_VERDICT},     {"P16", KVL_ROW_CALIBRATION},
+  {"P17", KVL_ROW_CALIBRATION}, {"P18", KVL_ROW_PRINTED},     {"P19", KVL_ROW_VERDICT},     {"P20", KVL_ROW_PRINTED},
 };
+enum { ALSO_MAX = 8 };
 enum { USED_ROWS = sizeof row_uses / sizeof row_uses[0] };
 
 enum { TOP = 256, MATCHED = 44, LOW_RUNS = 3 };
 static const uint32_t low_concurrency[LOW_RUNS] = {16, 32, 64};
+enum { FULL_RUNS = 2 };
+static const uint32_t full_concurrency[FULL_RUNS] = {64, 256};
+static const char drafts_on[] = "speculation=deepseek-v4.1-flash.dspark";
+
+/* Rounds of the prefetch at full batches: whole runs of it take minutes, and what a round does does not depend on how the batch came to be full. So all
+ * sessions are opened at once, prefill does not hold them up, and each decodes for 100 tokens. */
+static const char *const full_rounds[] = {"policy.prefetch=pool", "policy.pool_rows_max=16384", "workload.open_interval_ms=0", "node.prefill_gpus=64",
+                                          "workload.output_tokens=100", NULL};
 
 /* What a number is when the row that it is fitted to is left out: the plainest assumption, not a second fit. */
 static const struct kvl_fit prior = {
@@ -31,6 +41,16 @@ static const struct kvl_fit prior = {
   .law_token_ms = 0,             /* nothing but a constant */
   .bookkeeping_ms_at_44 = 0,     /* the mode costs its fetches only */
   .admission_ms = 0,             /* an admission costs its copy only */
+  .state_bytes_per_token = 0,    /* speculation takes its weights, graphs and scratch only */
+};
+
+/* One run: what differs from the scenario. */
+struct variant {
+  const char *mode;
+  uint32_t concurrency;
+  bool drafts;
+  const char *const *also;       /* settings, ends with NULL; NULL: none */
+  uint32_t requests;             /* 0: as many rounds of the concurrency as are fitted */
 };
 
 struct bench {
@@ -67,18 +87,21 @@ static int set_number(struct kvl_scenario_doc *doc, const char *key, double valu
   return kvl_scenario_set(doc, text, err);
 }
 
-/* Loads the scenario with the fitted numbers put in (those that were refitted), for a mode, a concurrency and any further setting. */
-static int load(struct bench *b, struct kvl_scenario_doc **doc, const char *mode, uint32_t concurrency, const char *also)
+/* Loads the scenario with the fitted numbers put in (those that were refitted). */
+static int load(struct bench *b, struct kvl_scenario_doc **doc, const struct variant *v)
 {
   char mode_set[64];
-  (void)snprintf(mode_set, sizeof mode_set, "mode=%s", mode);
-  const char *sets[KVL_REPRODUCE_SETS_MAX + 2] = {mode_set};
+  (void)snprintf(mode_set, sizeof mode_set, "mode=%s", v->mode);
+  const char *sets[KVL_REPRODUCE_SETS_MAX + 2 + ALSO_MAX] = {mode_set};
   unsigned count = 1;
+  if (v->drafts) {
+    sets[count++] = drafts_on;
+  }
   for (unsigned i = 0; i < b->o->set_count; i++) {
     sets[count++] = b->o->sets[i];
   }
-  if (also != NULL) {
-    sets[count++] = also;
+  for (unsigned i = 0; v->also != NULL && v->also[i] != NULL && i < ALSO_MAX; i++) {
+    sets[count++] = v->also[i];
   }
   int rc = kvl_scenario_load(doc, b->o->scenario, sets, count, b->err);
   const struct kvl_fit *f = &b->out->fit;
@@ -89,9 +112,10 @@ static int load(struct bench *b, struct kvl_scenario_doc **doc, const char *mode
     rc = rc != 0 ? rc : set_number(*doc, "costs.law_token_ms", floor(f->law_token_ms * 1e6) / 1e6, b->err);
     rc = rc != 0 ? rc : set_number(*doc, "costs.bookkeeping_ms_at_44", floor(f->bookkeeping_ms_at_44 * 1e6) / 1e6, b->err);
     rc = rc != 0 ? rc : set_number(*doc, "costs.admission_ms", floor(f->admission_ms * 1e6) / 1e6, b->err);
+    rc = rc != 0 || !v->drafts ? rc : set_number(*doc, "speculation.state_bytes_per_token", f->state_bytes_per_token, b->err);
   }
-  rc = rc != 0 ? rc : set_number(*doc, "workload.concurrency", concurrency, b->err);
-  rc = rc != 0 ? rc : set_number(*doc, "workload.requests", floor(f->requests_per_session * concurrency), b->err);
+  rc = rc != 0 ? rc : set_number(*doc, "workload.concurrency", v->concurrency, b->err);
+  rc = rc != 0 ? rc : set_number(*doc, "workload.requests", v->requests != 0 ? v->requests : floor(f->requests_per_session * v->concurrency), b->err);
   if (rc != 0) {
     kvl_scenario_free(*doc);
     *doc = NULL;
@@ -99,16 +123,18 @@ static int load(struct bench *b, struct kvl_scenario_doc **doc, const char *mode
   return rc;
 }
 
-static int run(struct bench *b, const char *mode, uint32_t concurrency, const char *also, struct measured *m)
+static int run_variant(struct bench *b, const struct variant *v, struct measured *m)
 {
   memset(m, 0, sizeof *m);
   if (b->o->say != NULL) {
     char what[160];
-    (void)snprintf(what, sizeof what, "%s, %u concurrent%s%s", mode, concurrency, also == NULL ? "" : ", ", also == NULL ? "" : also);
+    bool also = v->also != NULL && v->also[0] != NULL;
+    (void)snprintf(what, sizeof what, "%s%s, %u concurrent%s%s", v->mode, v->drafts ? " with drafts" : "", v->concurrency, also ? ", " : "",
+                   also ? v->also[0] : "");
     b->o->say(b->o->say_context, what);
   }
   struct kvl_scenario_doc *doc;
-  int rc = load(b, &doc, mode, concurrency, also);
+  int rc = load(b, &doc, v);
   if (rc != 0) {
     return rc;
   }
@@ -125,13 +151,20 @@ static int run(struct bench *b, const char *mode, uint32_t concurrency, const ch
   return rc;
 }
 
-/* ---- the fit: rows P01, P02, P05, P07, P08, P16, P17 and nothing else ---- */
+static int run(struct bench *b, const char *mode, uint32_t concurrency, struct measured *m)
+{
+  const struct variant v = {.mode = mode, .concurrency = concurrency};
+  return run_variant(b, &v, m);
+}
+
+/* ---- the fit: rows P01, P02, P05, P07, P08, P13, P16, P17 and nothing else ---- */
 
 /* P01: the pool holds that many resident sessions and half of one more. */
 static int fit_pool(struct bench *b, struct kvl_fit *f)
 {
   struct kvl_scenario_doc *doc;
-  int rc = load(b, &doc, "resident", TOP, NULL);
+  const struct variant v = {.mode = "resident", .concurrency = TOP};
+  int rc = load(b, &doc, &v);
   if (rc != 0) {
     return rc;
   }
@@ -159,7 +192,7 @@ static int fit_requests(struct bench *b, struct kvl_fit *f)
   for (double rounds = 1; rounds <= 4; rounds += 0.5) {
     struct measured m;
     f->requests_per_session = rounds;
-    int rc = run(b, "resident", TOP, NULL, &m);
+    int rc = run(b, "resident", TOP, &m);
     if (rc != 0) {
       return rc;
     }
@@ -182,10 +215,10 @@ static int fit_times(struct bench *b, struct kvl_fit *f)
   f->law_token_ms = left_out(b, "P08") ? prior.law_token_ms : f->law_token_ms;
   for (int round = 0; round < 8; round++) {
     struct measured resident, adaptive, matched_resident, matched_adaptive;
-    int rc = run(b, "resident", TOP, NULL, &resident);
-    rc = rc != 0 ? rc : run(b, "adaptive", TOP, NULL, &adaptive);
-    rc = rc != 0 ? rc : run(b, "resident", 2 * MATCHED, NULL, &matched_resident);
-    rc = rc != 0 ? rc : run(b, "adaptive", 2 * MATCHED, NULL, &matched_adaptive);
+    int rc = run(b, "resident", TOP, &resident);
+    rc = rc != 0 ? rc : run(b, "adaptive", TOP, &adaptive);
+    rc = rc != 0 ? rc : run(b, "resident", 2 * MATCHED, &matched_resident);
+    rc = rc != 0 ? rc : run(b, "adaptive", 2 * MATCHED, &matched_adaptive);
     if (rc != 0) {
       return rc;
     }
@@ -213,6 +246,31 @@ static int fit_times(struct bench *b, struct kvl_fit *f)
   return 0;
 }
 
+/* P13: what is left of the pool beside the speculation's weights, graphs and scratch holds that many resident sessions with their draft state, and half of
+ * one more. */
+static int fit_speculation(struct bench *b, struct kvl_fit *f)
+{
+  if (left_out(b, "P13")) {
+    f->state_bytes_per_token = prior.state_bytes_per_token;
+    return 0;
+  }
+  const struct variant v = {.mode = "resident", .concurrency = TOP, .drafts = true};
+  struct kvl_scenario_doc *doc;
+  f->state_bytes_per_token = 0;
+  int rc = load(b, &doc, &v);
+  if (rc != 0) {
+    return rc;
+  }
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  uint64_t tokens = (uint64_t)s->workload.input_tokens + s->workload.output_tokens;
+  struct kvl_session_bytes bytes;
+  kvl_session_bytes(s, tokens, &bytes);
+  double each = (double)kvl_pool_bytes(s) / (published(b, "P13") + 0.5) - (double)bytes.resident;
+  f->state_bytes_per_token = fmax(0.0, floor(each / (double)tokens * 256) / 256);
+  kvl_scenario_free(doc);
+  return 0;
+}
+
 static int refit(struct bench *b)
 {
   struct kvl_fit *f = &b->out->fit;
@@ -223,7 +281,8 @@ static int refit(struct bench *b)
   f->sessions_per_gpu_max = left_out(b, "P02") ? prior.sessions_per_gpu_max : published(b, "P02");
   b->out->refitted = true;
   rc = fit_requests(b, f);
-  return rc != 0 ? rc : fit_times(b, f);
+  rc = rc != 0 ? rc : fit_times(b, f);
+  return rc != 0 ? rc : fit_speculation(b, f);
 }
 
 /* ---- the rows ---- */
@@ -238,7 +297,10 @@ static void put(struct bench *b, const char *id, double low, double high)
     struct kvl_reproduced_row *r = &b->out->row[b->out->rows++];
     *r = (struct kvl_reproduced_row){.published = p, .use = left_out(b, id) ? KVL_ROW_LEFT_OUT : row_uses[i].use,
                                      .simulated = (low + high) / 2, .simulated_low = low, .simulated_high = high};
-    if (p->low == p->high) {
+    if (r->use == KVL_ROW_PRINTED) { /* shown as they are */
+      r->difference_percent = p->low + p->high == 0 ? 0 : 100 * (r->simulated / ((p->low + p->high) / 2) - 1);
+      r->within = low >= p->low && high <= p->high;
+    } else if (p->low == p->high) {
       r->difference_percent = 100 * (r->simulated / p->low - 1);
       r->within = fabs(r->difference_percent) <= 5;
     } else { /* a range holds, or is missed by so many per cent of its middle */
@@ -249,18 +311,80 @@ static void put(struct bench *b, const char *id, double low, double high)
   }
 }
 
+/* With drafts: P11 to P14 from whole runs; P18 to P20 from rounds at full batches. */
+static int run_draft_rows(struct bench *b, double *throughput)
+{
+  const struct variant resident = {.mode = "resident", .concurrency = TOP, .drafts = true}, adaptive = {.mode = "adaptive", .concurrency = TOP, .drafts = true};
+  struct measured r, a;
+  int rc = run_variant(b, &resident, &r);
+  rc = rc != 0 ? rc : run_variant(b, &adaptive, &a);
+  double demand = 0;
+  struct measured rounds;
+  struct variant full = {.mode = "adaptive", .also = full_rounds};
+  for (int i = 0; rc == 0 && i < FULL_RUNS; i++) {
+    full.concurrency = full.requests = full_concurrency[i];
+    rc = run_variant(b, &full, &rounds);
+    demand += (double)rounds.s.prefetch_later_demand;
+  }
+  double landed = rc != 0 || rounds.s.prefetch_groups == 0 ? 0 : (double)rounds.s.prefetch_landed / (double)rounds.s.prefetch_groups;
+  full.drafts = true;
+  rc = rc != 0 ? rc : run_variant(b, &full, &rounds);
+  if (rc != 0) {
+    return rc;
+  }
+  put(b, "P11", r.s.output_throughput_tok_per_s, r.s.output_throughput_tok_per_s);
+  put(b, "P12", a.s.output_throughput_tok_per_s, a.s.output_throughput_tok_per_s);
+  put(b, "P13", r.s.decode_batch_p50, r.s.decode_batch_p50);
+  put(b, "P14", a.s.decode_batch_p50, a.s.decode_batch_p50);
+  put(b, "P18", demand, demand);
+  double share = rounds.s.prefetch_later_lanes == 0 ? 0 : 100 * (double)rounds.s.prefetch_later_demand / (double)rounds.s.prefetch_later_lanes;
+  put(b, "P19", share, share);
+  put(b, "P20", landed * published(b, "P20"), landed * published(b, "P20"));
+  *throughput = a.s.output_throughput_tok_per_s;
+  return 0;
+}
+
+/* What was tried without gain, and what a table that knows nothing or another model does: base[0] without drafts, base[1] with. */
+static int run_controls(struct bench *b, const double base[2])
+{
+  static const struct {
+    const char *name, *mode;
+    bool drafts;
+    const char *also[2];
+  } controls[] = {
+    {"fixed mode", "fixed", false, {NULL}},
+    {"population on a side stream", "adaptive", false, {"policy.admission_copy=side_stream", NULL}},
+    {"population in bounded pieces", "adaptive", false, {"policy.admission_copy=bounded", NULL}},
+    {"every draft verified", "adaptive", true, {"speculation.cost_table=[[1,1]]", NULL}},
+    {"step times of V4-Flash at 8K", "adaptive", true, {"speculation.cost_table=[[1,5.1],[64,7.9],[256,11.5],[576,16.2]]", NULL}},
+  };
+  int rc = 0;
+  for (uint32_t i = 0; rc == 0 && i < sizeof controls / sizeof controls[0]; i++) {
+    const struct variant v = {.mode = controls[i].mode, .concurrency = TOP, .drafts = controls[i].drafts, .also = controls[i].also};
+    struct measured m;
+    rc = run_variant(b, &v, &m);
+    b->out->control[b->out->controls++] = (struct kvl_control){
+      .name = controls[i].name,
+      .drafts = controls[i].drafts,
+      .throughput_tok_per_s = m.s.output_throughput_tok_per_s,
+      .against_adaptive_percent = 100 * (m.s.output_throughput_tok_per_s / base[controls[i].drafts] - 1),
+    };
+  }
+  return rc;
+}
+
 static int run_rows(struct bench *b)
 {
   struct measured resident, adaptive, matched_resident, matched_adaptive;
-  int rc = run(b, "resident", TOP, NULL, &resident);
-  rc = rc != 0 ? rc : run(b, "adaptive", TOP, NULL, &adaptive);
-  rc = rc != 0 ? rc : run(b, "resident", 2 * MATCHED, NULL, &matched_resident);
-  rc = rc != 0 ? rc : run(b, "adaptive", 2 * MATCHED, NULL, &matched_adaptive);
+  int rc = run(b, "resident", TOP, &resident);
+  rc = rc != 0 ? rc : run(b, "adaptive", TOP, &adaptive);
+  rc = rc != 0 ? rc : run(b, "resident", 2 * MATCHED, &matched_resident);
+  rc = rc != 0 ? rc : run(b, "adaptive", 2 * MATCHED, &matched_adaptive);
   double low = INFINITY, high = -INFINITY, admission_ms = 0;
   for (int i = 0; rc == 0 && i < LOW_RUNS; i++) {
     struct measured r, a;
-    rc = run(b, "resident", low_concurrency[i], NULL, &r);
-    rc = rc != 0 ? rc : run(b, "adaptive", low_concurrency[i], NULL, &a);
+    rc = run(b, "resident", low_concurrency[i], &r);
+    rc = rc != 0 ? rc : run(b, "adaptive", low_concurrency[i], &a);
     if (rc != 0) {
       break;
     }
@@ -289,23 +413,9 @@ static int run_rows(struct bench *b)
   put(b, "P16", added_ms, added_ms);
   put(b, "P17", admission_ms, admission_ms);
 
-  static const struct {
-    const char *name, *mode, *also;
-  } controls[] = {
-    {"fixed mode", "fixed", NULL},
-    {"population on a side stream", "adaptive", "policy.admission_copy=side_stream"},
-    {"population in bounded pieces", "adaptive", "policy.admission_copy=bounded"},
-  };
-  for (uint32_t i = 0; rc == 0 && b->o->controls && i < sizeof controls / sizeof controls[0]; i++) {
-    struct measured m;
-    rc = run(b, controls[i].mode, TOP, controls[i].also, &m);
-    b->out->control[b->out->controls++] = (struct kvl_control){
-      .name = controls[i].name,
-      .throughput_tok_per_s = m.s.output_throughput_tok_per_s,
-      .against_adaptive_percent = 100 * (m.s.output_throughput_tok_per_s / adaptive.s.output_throughput_tok_per_s - 1),
-    };
-  }
-  return rc;
+  double base[2] = {adaptive.s.output_throughput_tok_per_s, 0};
+  rc = run_draft_rows(b, &base[1]);
+  return rc != 0 || !b->o->controls ? rc : run_controls(b, base);
 }
 
 int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reproduction *out, struct kvl_err *err)
@@ -322,7 +432,7 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     }
     if (b.by_id[i] == NULL) {
       rc = kvl_err_set(err, -EINVAL, "%s: row %s is missing", options->rows, row_uses[i].id);
-    } else if (b.by_id[i]->low + b.by_id[i]->high == 0) {
+    } else if (b.by_id[i]->low + b.by_id[i]->high == 0 && row_uses[i].use != KVL_ROW_PRINTED) {
       rc = kvl_err_set(err, -EINVAL, "%s: row %s: nothing differs from 0 by so many per cent", options->rows, row_uses[i].id);
     }
   }
@@ -331,7 +441,7 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     known = known || (left_out(&b, row_uses[i].id) && row_uses[i].use == KVL_ROW_CALIBRATION);
   }
   if (rc == 0 && !known) {
-    rc = kvl_err_set(err, -EINVAL, "--leave-out=%s: not a row that calibration uses (P01, P02, P05, P07, P08, P16, P17)", options->leave_out);
+    rc = kvl_err_set(err, -EINVAL, "--leave-out=%s: not a row that calibration uses (P01, P02, P05, P07, P08, P13, P16, P17)", options->leave_out);
   }
   struct kvl_scenario_doc *doc = NULL;
   rc = rc != 0 ? rc : kvl_scenario_load(&doc, options->scenario, options->sets, options->set_count, err);
@@ -354,10 +464,25 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     .admission_ms = (double)s->costs.admission_ns / 1e6,
   };
   kvl_scenario_free(doc);
+  const struct variant drafts = {.mode = "resident", .concurrency = TOP, .drafts = true};
+  rc = load(&b, &doc, &drafts);
+  if (rc != 0) {
+    return rc;
+  }
+  out->fit.state_bytes_per_token = (double)kvl_scenario_of(doc)->speculation.state_bytes_per_token_q8 / 256;
+  kvl_scenario_free(doc);
   if (options->refit || options->leave_out != NULL) {
     rc = refit(&b);
   }
   rc = rc != 0 ? rc : run_rows(&b);
+  for (uint32_t i = 1; rc == 0 && i < out->rows; i++) { /* in the order of their names */
+    struct kvl_reproduced_row row = out->row[i];
+    uint32_t at = i;
+    for (; at > 0 && strcmp(out->row[at - 1].published->id, row.published->id) > 0; at--) {
+      out->row[at] = out->row[at - 1];
+    }
+    out->row[at] = row;
+  }
   for (uint32_t i = 0; rc == 0 && i < out->rows; i++) {
     const struct kvl_reproduced_row *r = &out->row[i];
     if (!isfinite(r->simulated_low) || !isfinite(r->simulated_high)) {

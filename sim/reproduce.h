@@ -9,7 +9,7 @@
 #include "sim/run.h"
 #include "sim/scenario.h"
 
-enum { KVL_PUBLISHED_ROWS_MAX = 64, KVL_CONTROLS = 4, KVL_REPRODUCE_SETS_MAX = 64 };
+enum { KVL_PUBLISHED_ROWS_MAX = 64, KVL_CONTROLS = 6, KVL_REPRODUCE_SETS_MAX = 64 };
 
 /* One row of scenarios/published.csv. A value is a number, or a range low..high. */
 struct kvl_published_row {
@@ -21,7 +21,7 @@ struct kvl_published_row {
 /* -ENOENT, -EINVAL and a line with file and line number. */
 int kvl_published_read(const char *path, struct kvl_published_row *rows, uint32_t *count, struct kvl_err *err);
 
-enum kvl_row_use { KVL_ROW_CALIBRATION, KVL_ROW_VERDICT, KVL_ROW_LEFT_OUT };
+enum kvl_row_use { KVL_ROW_CALIBRATION, KVL_ROW_VERDICT, KVL_ROW_LEFT_OUT, KVL_ROW_PRINTED /* shown, no verdict */ };
 
 struct kvl_reproduced_row {
   const struct kvl_published_row *published;
@@ -34,6 +34,7 @@ struct kvl_reproduced_row {
 /* What the published authors tried without gain, and the mode they started from: throughput against the adaptive run. */
 struct kvl_control {
   const char *name;
+  bool drafts; /* against the adaptive run with drafts */
   double throughput_tok_per_s, against_adaptive_percent;
 };
 
@@ -46,6 +47,7 @@ struct kvl_fit {
   double law_token_ms;          /* P08 */
   double bookkeeping_ms_at_44;  /* P16 */
   double admission_ms;          /* P17 */
+  double state_bytes_per_token; /* P13: what speculation keeps of a session in HBM */
 };
 
 struct kvl_reproduction {
