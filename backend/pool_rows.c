@@ -30,7 +30,7 @@ void kvl_numbers_clear(struct kvl_numbers *s)
 
 static uint32_t seek(const struct kvl_numbers *s, int32_t value)
 {
-  uint32_t h = ((uint32_t)value * 0x9e3779b1u) >> 7 & s->mask;
+  uint32_t h = (uint32_t)value & s->mask; /* numbers come in runs and mostly ascend: neighbours in the table, too */
   while (s->number[h].epoch == s->epoch && s->number[h].value != value) {
     h = (h + 1) & s->mask;
   }
