@@ -20,7 +20,7 @@ static const char help[] =
   "RUN      an id, a name or its start, or latest; with a filter: latest:mode=adaptive,status=complete (keys: name mode plane seed status\n"
   "         concurrency). compare and plot also take all and all:mode=fixed: every complete run that fits.\n"
   "WHAT     summary (default), requests, samples (the time line of decode steps), points (counters of each selecting layer), moves (of\n"
-  "         pages), scenario (as it was run; always JSON).\n"
+  "         pages), scenario (as it was run; always JSON), validation (what kvloan validate compared).\n"
   "PICTURE  timeline (one run: batch and residency over time), distributions (time to first token and per-request rate; up to 8 runs), modes\n"
   "         (throughput, per-request rate and time to first token over concurrency; all runs unless some are named). Needs gnuplot. The\n"
   "         numbers are written beside the picture as FILE.tsv; FILE without an ending makes both PNG and SVG.\n";

@@ -5,6 +5,7 @@
 
 #include "backend/base/nearest.h"
 #include "results/rows.h"
+#include "results/validation.h"
 #include "sim/cmd_results.h"
 
 enum { COLUMNS_MAX = 40 };
@@ -146,7 +147,7 @@ static int export_records(const struct kvl_results_call *call, int64_t run, enum
 
 int kvl_results_export(const struct kvl_results_call *call)
 {
-  static const char *const kinds[] = {"summary", "requests", "samples", "points", "moves", "scenario"};
+  static const char *const kinds[] = {"summary", "requests", "samples", "points", "moves", "scenario", "validation"};
   enum { KINDS = sizeof kinds / sizeof kinds[0] };
   const struct kvl_stored_run *run = &call->list.run[call->runs[0]];
   const char *what = call->what != NULL ? call->what : "summary";
@@ -177,6 +178,16 @@ int kvl_results_export(const struct kvl_results_call *call)
       (void)printf("%s\n", json);
     }
     free(json);
+  } else if (strcmp(what, "validation") == 0) {
+    static struct kvl_validation validation;
+    code = kvl_store_read_validation(call->store, run->id, &validation, &err);
+    if (code == 0 && validation.count == 0) {
+      fprintf(stderr, "kvloan results export: run %lld has no validation (kvloan validate --store makes one)\n", (long long)run->id);
+      return 1;
+    }
+    if (code == 0) {
+      kvl_validation_write(stdout, format, run->name, &validation);
+    }
   } else {
     code = export_records(call, run->id, format, what, &err);
   }

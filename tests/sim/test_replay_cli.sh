@@ -117,6 +117,10 @@ if command -v sqlite3 >/dev/null 2>&1; then
   test "$(sqlite3 runs.db "SELECT count(*) FROM validations v JOIN runs r USING (run) WHERE r.plane = 'host' AND r.status = 'complete'")" -gt 20
   result $? 'the store has the comparison beside its run'
 fi
+"$program" results export --store=runs.db latest --what=validation >parsed 2>err && cmp out parsed >>err
+result $? 'what is stored is what was printed'
+"$program" run small.json --store=runs.db --quiet >/dev/null 2>&1
+expect 1 'run 2 has no validation' results export --store=runs.db 2 --what=validation
 expect 0 'small' results list --store=runs.db
 "$program" validate small.json >out 2>err # the default plane is the GPU
 got=$?
