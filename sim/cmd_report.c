@@ -15,10 +15,13 @@ enum { SETS_MAX = 128, KNOBS = 8 };
 
 static const char help[] =
   "usage: kvloan report --store=FILE RUN [RUN...] --out=FILE.html [OPTIONS]\n"
+  "       kvloan report --store=FILE --sweep=SWEEP --out=FILE.html [OPTIONS]\n"
   "\n"
   "Writes one self-contained HTML page: what was asked, the answer, the evidence in pictures and tables, the scenario, and the commands that repeat it. It\n"
-  "needs no network and no script, and reads well on a desk, a phone and paper, light and dark. One run gives its story; several are compared.\n"
+  "needs no network and no script, and reads well on a desk, a phone and paper, light and dark. One run gives its story; several are compared; a sweep\n"
+  "shows its best points, the front between throughput and rate, and every point with its runs.\n"
   "  --out=FILE.html      where to; without it the page goes to standard output\n"
+  "  --sweep=SWEEP        a sweep of the store: its number, its name, or latest\n"
   "  --title=TEXT         the heading (default: made from the runs)\n"
   "  --explain            one run: also run the model plane again with one thing changed at a time (kvloan explain), and say what to turn next\n"
   "  --set=KEY=VALUE      change the scenario first, for instance workload.file when it has moved; repeat as you like\n"
@@ -43,7 +46,7 @@ static void show_progress(void *context, uint32_t done, uint32_t total)
 }
 
 struct call {
-  const char *store, *out, *title;
+  const char *store, *out, *title, *sweep;
   const char *sets[SETS_MAX];
   unsigned set_count, threads;
   bool explain, quiet;
@@ -57,7 +60,8 @@ static int parse(struct call *c, int argc, char **argv)
   static const struct option options[] = {
     {"store", required_argument, NULL, 'o'}, {"out", required_argument, NULL, 'O'},     {"title", required_argument, NULL, 'T'},
     {"explain", no_argument, NULL, 'e'},     {"set", required_argument, NULL, 's'},     {"threads", required_argument, NULL, 't'},
-    {"quiet", no_argument, NULL, 'q'},       {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    {"quiet", no_argument, NULL, 'q'},       {"sweep", required_argument, NULL, 'w'},   {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
   };
   int option;
   optind = 1;
@@ -91,6 +95,9 @@ static int parse(struct call *c, int argc, char **argv)
     case 'q':
       c->quiet = true;
       break;
+    case 'w':
+      c->sweep = optarg;
+      break;
     case 'h':
       return -1;
     default:
@@ -99,8 +106,9 @@ static int parse(struct call *c, int argc, char **argv)
   }
   c->words = argv + optind;
   c->word_count = argc - optind;
-  if (c->store == NULL || c->word_count == 0) {
-    fprintf(stderr, "kvloan report: %s (kvloan report --help tells more)\n", c->store == NULL ? "which store? --store=FILE" : "which runs? an id, a name, latest, or all");
+  if (c->store == NULL || (c->word_count == 0) != (c->sweep != NULL)) {
+    fprintf(stderr, "kvloan report: %s (kvloan report --help tells more)\n",
+            c->store == NULL ? "which store? --store=FILE" : c->sweep != NULL ? "runs or a sweep, not both" : "which runs? an id, a name, latest, or all");
     return 2;
   }
   if (c->out == NULL && isatty(STDOUT_FILENO) == 1) {
@@ -134,6 +142,16 @@ static int write_file(const struct kvl_report *report, const char *path, struct 
   return rc;
 }
 
+/* To the file or to standard output, and what is to be said about it. */
+static int deliver(const struct call *c, const struct kvl_report *report, int no_pictures, struct kvl_err *err)
+{
+  int rc = c->out == NULL ? kvl_report_write(report, stdout, err) : write_file(report, c->out, err);
+  if (rc == 0 && no_pictures) {
+    fprintf(stderr, "note: no pictures: gnuplot is not installed (Debian: gnuplot-nox)\n");
+  }
+  return rc;
+}
+
 static int report_on(const struct call *c, struct kvl_store *store, const struct kvl_stored_run *const *runs, uint32_t count, struct kvl_err *err)
 {
   struct kvl_report_source source = {.store = store, .store_path = c->store, .run = runs, .count = count, .title = c->title, .sets = c->sets,
@@ -153,16 +171,31 @@ static int report_on(const struct call *c, struct kvl_store *store, const struct
   if (terminal && source.what_if != NULL) {
     fprintf(stderr, "\r\033[K");
   }
-  if (rc == 0) {
-    rc = c->out == NULL ? kvl_report_write(report, stdout, err) : write_file(report, c->out, err);
-  }
-  if (rc == 0 && no_pictures) {
-    fprintf(stderr, "note: no pictures: gnuplot is not installed (Debian: gnuplot-nox)\n");
-  }
+  rc = rc != 0 ? rc : deliver(c, report, no_pictures, err);
   if (rc == 0 && c->explain && count > 1) {
     fprintf(stderr, "note: --explain is for one run; the comparison has no re-runs\n");
   }
   kvl_report_destroy(report);
+  return rc;
+}
+
+static int report_on_sweep(const struct call *c, struct kvl_store *store, struct kvl_err *err)
+{
+  struct kvl_report_source source = {.store = store, .store_path = c->store, .title = c->title};
+  struct kvl_sweep_list list = {NULL, 0};
+  struct kvl_sweep_table table;
+  struct kvl_report *report = NULL;
+  uint32_t index = 0;
+  int no_pictures = 0;
+  memset(&table, 0, sizeof table);
+  int rc = kvl_store_sweeps(store, &list, err);
+  rc = rc != 0 ? rc : kvl_sweep_select(&list, c->store, strcmp(c->sweep, "latest") == 0 ? NULL : c->sweep, &index, err);
+  rc = rc != 0 ? rc : kvl_sweep_table_read(store, &list.sweep[index], &table, err);
+  rc = rc != 0 ? rc : kvl_report_of_sweep(&report, &source, &table, &no_pictures, err);
+  rc = rc != 0 ? rc : deliver(c, report, no_pictures, err);
+  kvl_report_destroy(report);
+  kvl_sweep_table_free(&table);
+  kvl_sweep_list_free(&list);
   return rc;
 }
 
@@ -188,7 +221,9 @@ int kvl_cmd_report(int argc, char **argv)
   const struct kvl_stored_run **runs = NULL;
   int rc = kvl_store_open_with(&store, c.store, &reading, &err);
   rc = rc != 0 ? rc : kvl_store_list(store, &list, &err);
-  if (rc == 0) {
+  if (rc == 0 && c.sweep != NULL) {
+    rc = report_on_sweep(&c, store, &err);
+  } else if (rc == 0) {
     index = calloc(list.count + 1u, sizeof *index);
     runs = calloc(list.count + 1u, sizeof *runs);
     rc = index == NULL || runs == NULL ? -ENOMEM : kvl_select_runs(&list, c.store, (const char *const *)c.words, (unsigned)c.word_count, index, &count, &err);
@@ -196,7 +231,7 @@ int kvl_cmd_report(int argc, char **argv)
   for (uint32_t r = 0; rc == 0 && r < count; r++) {
     runs[r] = &list.run[index[r]];
   }
-  rc = rc != 0 ? rc : report_on(&c, store, runs, count, &err);
+  rc = rc != 0 || c.sweep != NULL ? rc : report_on(&c, store, runs, count, &err);
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);
   }

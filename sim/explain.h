@@ -62,6 +62,8 @@ void kvl_explain_workload(const struct kvl_scenario *scenario, char *text, size_
 enum kvl_try_kind { KVL_TRY_BASE, KVL_TRY_BOUND, KVL_TRY_SETTING, KVL_TRY_HARDWARE };
 enum { KVL_TRY_SETS = 6, KVL_TRIES_MAX = 32, KVL_TRY_SET_MAX = 1024 };
 
+enum kvl_objective { KVL_FOR_THROUGHPUT, KVL_FOR_GOODPUT, KVL_FOR_TTFT, KVL_FOR_RATE, KVL_FOR_LATENCY, KVL_OBJECTIVES };
+
 struct kvl_try {
   enum kvl_try_kind kind;
   char label[128];                 /* "policy.hot_rows=4096" */
@@ -72,9 +74,9 @@ struct kvl_try {
   struct kvl_summary summary;
   double gain_percent;             /* of the objective, against the base; better is positive */
   double worst_percent;            /* largest loss among the other figures of merit, as a positive number */
+  enum kvl_objective worst;        /* which of them it is */
 };
 
-enum kvl_objective { KVL_FOR_THROUGHPUT, KVL_FOR_GOODPUT, KVL_FOR_TTFT, KVL_FOR_RATE, KVL_FOR_LATENCY, KVL_OBJECTIVES };
 const char *kvl_objective_name(enum kvl_objective objective);    /* throughput, goodput, ttft, rate, latency */
 const char *kvl_objective_meaning(enum kvl_objective objective); /* "output tokens a second" */
 double kvl_objective_value(enum kvl_objective objective, const struct kvl_summary *summary);

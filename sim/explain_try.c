@@ -364,7 +364,10 @@ static void judge(struct kvl_what_if *w)
     t->gain_percent = gain(w->objective, base, &t->summary);
     for (size_t m = 0; m < sizeof merits / sizeof merits[0]; m++) {
       double loss = merits[m] == w->objective ? 0.0 : -gain(merits[m], base, &t->summary);
-      t->worst_percent = loss > t->worst_percent ? loss : t->worst_percent;
+      if (loss > t->worst_percent) {
+        t->worst_percent = loss;
+        t->worst = merits[m];
+      }
     }
   }
   qsort(w->item + 1, w->count - 1, sizeof w->item[0], by_gain);
@@ -444,21 +447,37 @@ void kvl_what_if_free(struct kvl_what_if *w)
   w->count = 0;
 }
 
+/* The setting that gains most, though it loses more elsewhere; NULL: there is none. */
+static const struct kvl_try *best_trade(const struct kvl_what_if *w)
+{
+  for (uint32_t i = 1; i < w->count; i++) { /* best first */
+    if (w->item[i].kind == KVL_TRY_SETTING && w->item[i].status == 0 && w->item[i].gain_percent >= 1.0) {
+      return &w->item[i];
+    }
+  }
+  return NULL;
+}
+
 void kvl_what_if_advice(const struct kvl_what_if *w, char *text, size_t size)
 {
+  char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], trade[256] = "";
+  const struct kvl_try *t = best_trade(w);
+  if (w->best < 0 && t != NULL) {
+    (void)snprintf(trade, sizeof trade, " (%s would gain %.1f %%, but lose %.1f %% of %s: a trade)", t->label, t->gain_percent, t->worst_percent,
+                   kvl_objective_meaning(t->worst));
+  }
   if (w->best < 0 && w->best_hardware < 0) {
-    (void)snprintf(text, size, "Leave the settings as they are: none of those tried improves %s by 1 %% without losing as much elsewhere.", kvl_objective_meaning(w->objective));
+    (void)snprintf(text, size, "Leave the settings as they are: none of those tried improves %s by 1 %% without losing as much elsewhere%s.",
+                   kvl_objective_meaning(w->objective), trade);
     return;
   }
-  const struct kvl_try *t = &w->item[w->best >= 0 ? w->best : w->best_hardware];
-  const struct kvl_summary *base = &w->item[0].summary;
-  char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX];
-  double before = kvl_objective_value(w->objective, base), after = kvl_objective_value(w->objective, &t->summary);
-  int used = snprintf(text, size, w->best >= 0 ? "Turn %s next: it takes %s from %s to %s (%+.1f %%)" : "No setting gains; more hardware would: %s takes %s from %s to %s (%+.1f %%)",
-                      t->label, kvl_objective_meaning(w->objective), kvl_text_human(a, before, 0), kvl_text_human(b, after, 0),
-                      before > 0.0 ? 100.0 * (after / before - 1.0) : 0.0);
+  t = &w->item[w->best >= 0 ? w->best : w->best_hardware];
+  double before = kvl_objective_value(w->objective, &w->item[0].summary), after = kvl_objective_value(w->objective, &t->summary);
+  int used = snprintf(text, size, "%s%s%s%s takes %s from %s to %s (%+.1f %%)", w->best >= 0 ? "Turn " : "No setting is worth turning", trade,
+                      w->best >= 0 ? t->label : "; more hardware would help: ", w->best >= 0 ? " next: it" : t->label, kvl_objective_meaning(w->objective),
+                      kvl_text_human(a, before, 0), kvl_text_human(b, after, 0), before > 0.0 ? 100.0 * (after / before - 1.0) : 0.0);
   if (used > 0 && (size_t)used < size && t->worst_percent >= 0.05) {
-    used += snprintf(text + used, size - (size_t)used, "; the worst it does elsewhere is %.1f %%", t->worst_percent);
+    used += snprintf(text + used, size - (size_t)used, "; it loses %.1f %% of %s", t->worst_percent, kvl_objective_meaning(t->worst));
   }
   if (used > 0 && (size_t)used < size) {
     (void)snprintf(text + used, size - (size_t)used, ".");

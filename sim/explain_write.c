@@ -35,8 +35,8 @@ const char *kvl_try_verdict(char text[KVL_TRY_VERDICT_MAX], const struct kvl_wha
   } else if (t->kind == KVL_TRY_BOUND || (t->gain_percent < 1.0 && t->gain_percent > -1.0) || t->gain_percent < 0.0 || t->worst_percent < 0.05) {
     (void)snprintf(text, KVL_TRY_VERDICT_MAX, "%+.1f %%%s", t->gain_percent, (int)index == w->best || (int)index == w->best_hardware ? "  <- best" : "");
   } else {
-    (void)snprintf(text, KVL_TRY_VERDICT_MAX, "%+.1f %%, %s %.1f %% elsewhere%s", t->gain_percent,
-                   t->worst_percent > t->gain_percent ? "a trade: loses" : "loses", t->worst_percent,
+    (void)snprintf(text, KVL_TRY_VERDICT_MAX, "%+.1f %%, %s %.1f %% of %s%s", t->gain_percent,
+                   t->worst_percent > t->gain_percent ? "a trade: loses" : "loses", t->worst_percent, kvl_objective_name(t->worst),
                    (int)index == w->best || (int)index == w->best_hardware ? "  <- best" : "");
   }
   return text;

@@ -1,9 +1,10 @@
-/* What a report says about stored runs: one, or several beside each other. The page itself is results/report.h. */
+/* What a report says about stored runs: one, several beside each other, or a sweep. The page itself is results/report.h. */
 #ifndef KVL_SIM_REPORT_RUNS_H
 #define KVL_SIM_REPORT_RUNS_H
 
 #include "results/report.h"
 #include "results/store.h"
+#include "results/sweep.h"
 #include "sim/explain.h"
 
 struct kvl_report_source {
@@ -23,7 +24,11 @@ struct kvl_report_source {
 int kvl_report_of_run(struct kvl_report **report, const struct kvl_report_source *source, int *no_pictures, struct kvl_err *err);
 int kvl_report_of_runs(struct kvl_report **report, const struct kvl_report_source *source, int *no_pictures, struct kvl_err *err);
 
-/* Parts that both have. */
+/* The report of a sweep: `source` without runs. */
+int kvl_report_of_sweep(struct kvl_report **report, const struct kvl_report_source *source, const struct kvl_sweep_table *table, int *no_pictures,
+                        struct kvl_err *err);
+
+/* Parts that all have. */
 void kvl_report_definitions(struct kvl_report *report);
 void kvl_report_commands(struct kvl_report *report, const struct kvl_report_source *source);
 void kvl_report_what_if(struct kvl_report *report, const struct kvl_what_if *what_if);

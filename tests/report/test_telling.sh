@@ -111,6 +111,24 @@ refuses 2 'which runs?' report --store="s '&.db"
 refuses 2 'did you mean --title?' report --store="s '&.db" --titel=x 1
 refuses 1 'no run 99' report --store="s '&.db" 99 --out=x.html
 
+# A sweep: its name is anybody's text as well.
+cat >sweep.json <<'END'
+{
+  "name": "<b>sweep</b> & co",
+  "note": "<script>alert(2)</script>",
+  "scenario": "hostile.json",
+  "grid": {"mode": ["fixed", "adaptive"], "policy.hot_rows": [512, 1024, 2048]},
+  "repeats": 1
+}
+END
+"$program" sweep sweep.json --store=w.db >/dev/null 2>err </dev/null
+run report --store=w.db --sweep=latest --out=sweep.html
+[ $code -eq 0 ] && "$check" sweep.html 2>>err && grep -q '<h1>&lt;b&gt;sweep&lt;/b&gt; &amp; co: 6 points</h1>' sweep.html && ! grep -q '<script\|<b>sweep' sweep.html &&
+  grep -q '6 of 6 runs complete' sweep.html && [ "$(grep -c '<td>[0-9]*</td></tr>$' sweep.html)" -eq 6 ]
+result $? 'report: a sweep, every point with its run'
+refuses 2 'runs or a sweep, not both' report --store=w.db --sweep=latest 1
+refuses 1 'no sweep' report --store="s '&.db" --sweep=latest
+
 run explain --store="s '&.db" 3 --knobs=2 --requests=12
 [ $code -eq 0 ] && [ ! -s err ] && grep -q '^Time of the decode GPUs' out && grep -q '^Who holds the HBM' out && grep -q '^The host links carried' out &&
   grep -q '^Where layers find their rows' out && grep -q 'a host link that costs nothing' out && grep -q '^\(Turn\|No setting\|Leave\)' out
