@@ -34,6 +34,7 @@ struct kvl_step_item {
   uint32_t queries;          /* 1 + drafts to verify, at most KVL_STEP_QUERIES_MAX */
   uint32_t commit;           /* 1 .. queries */
   const kvl_frame *page_map; /* the policy's; stays valid and unchanged until the step completes */
+  uint64_t page_map_version; /* the same as in the last step of this slot: the map is as it was then */
   uint32_t pages;
   bool whole;                /* direct path: every whole page is mapped */
   uint32_t *selected_by_page; /* the plane adds the selected rows of each page, all caches together; NULL: not wanted. Room for max_tokens */
@@ -53,7 +54,10 @@ struct kvl_plane_step {
 enum { KVL_STEP_QUERIES_MAX = 8 };
 
 /* What the candidate prefetch of a step did (semantics, section 5); all zero without it. Also summed over a run. The CUDA plane leaves `used`, `unused` and
- * unused_link_ns at 0: its kernels do not keep which rows of the bank have been named; a replay in the model plane counts them. */
+ * unused_link_ns at 0: its kernels do not keep which rows of the bank have been named; a replay in the model plane counts them.
+ * pool: a group is a step's announcement, all requests together. plan (backend/stages.h): a group is a fetch list that is replayed, all requests together;
+ * candidates, copied and used are its rows times the parts after the first, each of which is read. It has landed if no layer waited for its part; its
+ * margin is then the smallest of its layers', wait is the sum over them. */
 struct kvl_prefetch {
   uint64_t groups;           /* announcements that had anything to copy */
   uint64_t landed;           /* of those, whose copies were complete when the first later selection asked */
@@ -61,7 +65,7 @@ struct kvl_prefetch {
   uint64_t resident;         /* of those, in a GPU tier already */
   uint64_t copied, dropped;  /* rows copied into the bank; rows without room */
   uint64_t used;             /* copied rows that some selection named, each copy counted once, when first named */
-  uint64_t unused;           /* copied rows that were overwritten or given up without ever being named */
+  uint64_t unused;           /* copied rows that were overwritten or given up without ever being named; of a request that ended: with the next step */
   uint64_t later_lanes;      /* selected rows at the later selections of the groups, scratch excluded */
   uint64_t later_demand;     /* of those, fetched from the host on demand */
   uint64_t link_ns, unused_link_ns; /* link time of the copies; the share of it spent on rows of `unused` */

@@ -56,6 +56,22 @@ static int check_pages(const struct kvl_scenario_doc *doc, struct kvl_err *err)
   return 0;
 }
 
+/* Addresses of a selection are good until its cache is selected from again: what it fetched may be replaced then. */
+static int check_readers(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_model *m = &doc->scenario.model;
+  for (uint32_t p = 0; p < m->selection.points; p++) {
+    for (uint32_t next = p + 1; next < m->selection.points; next++) {
+      const struct kvl_selection_point *a = &m->selection.point[p], *b = &m->selection.point[next];
+      if (a->cache == b->cache && a->layer + m->readers[p] > b->layer) {
+        return wrong(doc, err, "model.caches", "cache %s: %u layers read what layer %u selects, but layer %u selects anew before the last of them (nearest: %u)",
+                     m->cache[a->cache].name, (unsigned)m->readers[p], (unsigned)a->layer, (unsigned)b->layer, (unsigned)(b->layer - a->layer));
+      }
+    }
+  }
+  return 0;
+}
+
 static int check_model(const struct kvl_scenario_doc *doc, struct kvl_err *err)
 {
   const struct kvl_scenario *s = &doc->scenario;
@@ -242,6 +258,7 @@ int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err)
 {
   int rc = check_pages(doc, err);
   rc = rc == 0 ? check_model(doc, err) : rc;
+  rc = rc == 0 ? check_readers(doc, err) : rc;
   rc = rc == 0 ? check_workload(doc, err) : rc;
   rc = rc == 0 ? check_speculation(doc, err) : rc;
   rc = rc == 0 ? check_prefetch(doc, err) : rc;

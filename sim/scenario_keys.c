@@ -147,7 +147,8 @@ const struct kvl_key kvl_keys[] = {
   {"policy.prefetch", KVL_KEY_CHOICE, "", 1, AT(policy.prefetch), 0, 0, "none", prefetches,
    "pool: copy the announced candidate pool into the bank beside compute; plan: a fetch list goes again for the layers that share it, beside compute"},
   {"policy.pool_rows_max", KVL_KEY_COUNT, "rows", 1, AT(policy.pool_rows_max), 0, 1u << 24, "0", NULL,
-   "pool: rows that are announced for a session in a step, all its queries together, in order of the first query that names them; 0: no limit"},
+   "pool: rows that are announced for a session in a step, all its queries together, the first query's pool first (blocks of rows that the announcing "
+   "layer selected are always among them); 0: no limit"},
 
   {"speculation.method", KVL_KEY_CHOICE, "", 1, AT(speculation.method), 0, 0, "none", speculations,
    "speculative decoding: none, or drafts scheduled by their confidence (DSpark)"},

@@ -229,6 +229,36 @@ START_TEST(what_cannot_be)
 }
 END_TEST
 
+/* What a scenario file must not ask for gets one line that names the key. */
+START_TEST(scenarios_refused)
+{
+  static const struct {
+    const char *set[2];
+    const char *says;
+  } bad[] = {
+    {{"policy.prefetch=pol", NULL}, "pool"},
+    {{"policy.layer_sharing=none", NULL}, "on"},
+    {{"policy.prefetch=pool", "policy.bank_rows=0"}, "policy.bank_rows: is 0, but policy.prefetch = pool copies into the bank (nearest: 16384"},
+    {{"policy.prefetch=pool", "model=deepseek-v3.2"}, "deepseek-v3.2 announces no candidate pool"},
+    {{"policy.prefetch=pool", "model=glm-5.2"}, "(nearest: \"plan\")"},
+    {{"policy.prefetch=pool", "model.pool_layer=36"}, "announces no candidate pool that a later selection chooses from"},
+    {{"policy.prefetch=pool", "model.pool_blocks=511"}, "model.pool_blocks: must hold the 512 rows that layer 20 selects"},
+    {{"policy.prefetch=plan", NULL}, "no cache of deepseek-v4.1-flash has a part of its rows"},
+    {{"model.caches.3.selections.1.readers=5", NULL}, "cache D: 5 layers read what layer 24 selects, but layer 28 selects anew"},
+    {{"model.caches.0.layers=4", NULL}, "6 layers read a cache whose rows have a part for each of 4"},
+    {{"model.caches.3.layers=4", NULL}, "a second selection from a cache whose rows have a part for each of 4"},
+    {{"model.caches.0.layers=7", NULL}, "a row of 288 bytes does not part evenly into 7 layers"},
+  };
+  for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+    const char *sets[] = {bad[i].set[0], bad[i].set[1]};
+    struct kvl_scenario_doc *doc = NULL;
+    int rc = kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", sets, bad[i].set[1] == NULL ? 1 : 2, &err);
+    ck_assert_msg(rc == -EINVAL, "%s is taken", sets[0]);
+    ck_assert_msg(strstr(err.text, bad[i].says) != NULL, "%s says \"%s\", not \"%s\"", sets[0], err.text, bad[i].says);
+  }
+}
+END_TEST
+
 /* A plane that resolves nothing has writes and compute only, whatever the policy says. */
 START_TEST(without_selections)
 {
@@ -239,4 +269,4 @@ START_TEST(without_selections)
 }
 END_TEST
 
-KVL_TAP_MAIN("plane setup", what_shares, pool_of_v41, plan_of_glm, what_cannot_be, without_selections)
+KVL_TAP_MAIN("plane setup", what_shares, pool_of_v41, plan_of_glm, what_cannot_be, scenarios_refused, without_selections)
