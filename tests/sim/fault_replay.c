@@ -123,12 +123,13 @@ FILE *__wrap_fdopen(int fd, const char *mode)
   return fails(true) ? NULL : __real_fdopen(fd, mode);
 }
 
-static char folder[] = "/tmp/kvl-record-XXXXXX", path[64];
+static char folder[32], path[64];
 static struct tiny tiny;
 static struct jittering jitter;
 
 static void set_up(void)
 {
+  (void)snprintf(folder, sizeof folder, "/tmp/kvl-record-XXXXXX");
   ck_assert_ptr_nonnull(mkdtemp(folder));
   (void)snprintf(path, sizeof path, "%s/a.log", folder);
   tiny_init(&tiny);
