@@ -44,12 +44,14 @@ void kvl_page_table_grow(struct kvl_page_table *table, uint32_t complete)
     kvl_bitset_add_range(&table->missing, table->complete, complete);
   }
   table->complete = complete;
+  table->version++;
 }
 
 void kvl_page_table_reset(struct kvl_page_table *table)
 {
   assert(table->held_count == 0 && table->mapped_count == 0);
   table->complete = 0;
+  table->version++;
   if (table->pages > 0) {
     kvl_bitset_clear_all(&table->missing);
     kvl_page_rank_touch_all(&table->coldest_held);
@@ -79,6 +81,7 @@ void kvl_page_table_lend(struct kvl_page_table *table, kvl_page page, kvl_frame 
 void kvl_page_table_arrive(struct kvl_page_table *table, kvl_page page)
 {
   table->map[page] = table->frame[page];
+  table->version++;
   table->mapped_count++;
 }
 
@@ -94,6 +97,7 @@ kvl_frame kvl_page_table_drop(struct kvl_page_table *table, kvl_page page)
   table->mapped_count -= table->map[p] != KVL_NONE;
   table->frame[p] = KVL_NONE;
   table->map[p] = KVL_NONE;
+  table->version++;
   return frame;
 }
 

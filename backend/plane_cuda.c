@@ -43,7 +43,8 @@ static int cuda_wait_until(struct kvl_plane *plane, uint64_t time_ns, struct kvl
     uint64_t wall = kvl_cuda_wall_ns(c);
     for (uint32_t i = 0; wall <= time_ns && i < c->config.gpus; i++) {
       struct cuda_gpu *g = &c->gpu[i];
-      int rc = kvl_cuda_copies_poll(g, completion, err); /* copies before steps: a page that landed before a step's end is there */
+      int rc = g->in_step ? 0 : kvl_cuda_write_back(g, err); /* no step has taken it along */
+      rc = rc != 0 ? rc : kvl_cuda_copies_poll(g, completion, err); /* copies before steps: a page that landed before a step's end is there */
       rc = rc != 0 ? rc : kvl_cuda_step_poll(g, completion, err);
       if (rc < 0) {
         return rc;

@@ -176,17 +176,21 @@ int kvl_cuda_pages(struct cuda_gpu *g, const struct kvl_move *moves, uint32_t co
   return engine ? pages_by_engine(g, moves, count, stream, err) : pages_by_kernel(g, moves, count, stream, err);
 }
 
-/* Tail rows of the last step -> host. */
-static int write_back(struct cuda_gpu *g, struct kvl_err *err)
+/* Tail rows of a step -> host. Asked for as a step ends, begun once the next one is on its way: nobody waits for it, and the GPU would. */
+int kvl_cuda_write_back(struct cuda_gpu *g, struct kvl_err *err)
 {
   const struct cuda_plane *c = g->plane;
-  struct kvl_segment *s = malloc((g->committed_count + 1) * sizeof *s);
+  if (!g->leaving_due) {
+    return 0;
+  }
+  g->leaving_due = false;
+  struct kvl_segment *s = malloc((g->leaving_count + 1) * sizeof *s);
   if (s == NULL) {
-    return kvl_err_set(err, -ENOMEM, "no memory for %u rows on their way to the host", g->committed_count);
+    return kvl_err_set(err, -ENOMEM, "no memory for %u rows on their way to the host", g->leaving_count);
   }
   uint32_t count = 0;
-  for (uint32_t i = 0; i < g->committed_count; i++) {
-    const struct committed *row = &g->committed[i];
+  for (uint32_t i = 0; i < g->leaving_count; i++) {
+    const struct committed *row = &g->leaving[i];
     struct kvl_cache_bases bases;
     kvl_layout_bases(&c->layout, &c->config.device, row->slot, row->cache, &bases);
     uint32_t row_bytes = c->config.device.cache[row->cache].row_bytes;
@@ -197,7 +201,11 @@ static int write_back(struct cuda_gpu *g, struct kvl_err *err)
       s[count++] = (struct kvl_segment){.from = from, .to = to, .bytes = row_bytes};
     }
   }
-  int rc = kvl_cuda_segments(g, s, count, g->arena, g->host, 2, g->write_back, err);
+  struct page_copy_event *f = &g->flight[1][(g->flight_first[1] + g->flight_count[1] - 1) % g->flight_capacity[1]];
+  int rc = kvl_gpu_event_record(g->gpu, f->begin, g->write_back, err);
+  rc = rc != 0 ? rc : kvl_cuda_segments(g, s, count, g->arena, g->host, 2, g->write_back, err);
+  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, f->end, g->write_back, err);
+  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->wrote_back, g->write_back, err);
   free(s);
   return rc;
 }
@@ -228,9 +236,9 @@ int kvl_cuda_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy, st
 {
   struct cuda_gpu *g = &kvl_cuda_of(plane)->gpu[copy->gpu];
   int direction = copy->kind == KVL_COPY_PAGES ? 0 : 1;
-  kvl_gpu_stream stream = direction == 0 ? g->copy : g->write_back;
   struct page_copy_event *f = NULL;
-  int rc = add_flight(g, direction, &f, err);
+  int rc = direction == 0 ? 0 : kvl_cuda_write_back(g, err); /* one waits at most */
+  rc = rc != 0 ? rc : add_flight(g, direction, &f, err);
   if (rc != 0) {
     return rc;
   }
@@ -239,22 +247,25 @@ int kvl_cuda_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy, st
   f->kind = copy->kind;
   rc = kvl_gpu_event_get(g->gpu, true, &f->begin, err);
   rc = rc != 0 ? rc : kvl_gpu_event_get(g->gpu, true, &f->end, err);
-  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, f->begin, stream, err);
-  if (direction == 0) {
-    rc = rc != 0 ? rc : kvl_gpu_stream_wait(g->gpu, stream, g->kept, err);
-    rc = rc != 0 ? rc : kvl_cuda_pages(g, copy->moves, copy->move_count, stream, err);
-  } else {
-    rc = rc != 0 ? rc : write_back(g, err);
+  if (rc == 0 && direction == 1) {
+    struct committed *rows = g->leaving;
+    g->leaving = g->committed;
+    g->leaving_count = g->committed_count;
+    g->leaving_due = true;
+    g->committed = rows;
     g->committed_count = 0;
+    return 0;
   }
-  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, f->end, stream, err);
-  return rc != 0 || direction == 0 ? rc : kvl_gpu_event_record(g->gpu, g->wrote_back, stream, err);
+  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, f->begin, g->copy, err);
+  rc = rc != 0 ? rc : kvl_gpu_stream_wait(g->gpu, g->copy, g->kept, err);
+  rc = rc != 0 ? rc : kvl_cuda_pages(g, copy->moves, copy->move_count, g->copy, err);
+  return rc != 0 ? rc : kvl_gpu_event_record(g->gpu, f->end, g->copy, err);
 }
 
 int kvl_cuda_copies_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err)
 {
   for (int direction = 0; direction < 2; direction++) {
-    if (g->flight_count[direction] == 0) {
+    if (g->flight_count[direction] == 0 || (direction == 1 && g->leaving_due && g->flight_count[direction] == 1)) {
       continue;
     }
     struct page_copy_event *f = &g->flight[direction][g->flight_first[direction]];

@@ -247,9 +247,11 @@ int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_reques
   slot->open = true;
   slot->session = r->session;
   slot->prepared_tokens = UINT32_MAX;
+  slot->page_map_version = UINT64_MAX;
   memset(slot->page_map, 0xff, c->pages_max * sizeof *slot->page_map);
   /* Nobody may still write or read what the slot's last request left: its write-back, and page copies from its history. */
-  rc = kvl_gpu_stream_wait(g->gpu, g->fill, g->wrote_back, err);
+  rc = kvl_cuda_write_back(g, err);
+  rc = rc != 0 ? rc : kvl_gpu_stream_wait(g->gpu, g->fill, g->wrote_back, err);
   if (rc == 0 && g->flight_count[0] != 0) {
     rc = kvl_gpu_stream_wait(g->gpu, g->fill, g->flight[0][(g->flight_first[0] + g->flight_count[0] - 1) % g->flight_capacity[0]].end, err);
   }

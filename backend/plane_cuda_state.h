@@ -40,7 +40,8 @@ struct cuda_slot {
   struct kvl_gpu_event *filled;
   struct kvl_cache **mirror;    /* [caches] committed, tail and scratch as the reference keeps them; no hot rows */
   void *mirror_memory;
-  kvl_frame *page_map;          /* [pages_max] as on the device */
+  kvl_frame *page_map;          /* [pages_max] as on the device, as of version */
+  uint64_t page_map_version;
   uint32_t prepared_tokens, prepared_queries, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
   uint32_t candidates;          /* rows of its pools in that buffer */
   struct kvl_fill *fill;        /* pinned: the fills of its opening, at most 3 a cache */
@@ -115,12 +116,16 @@ struct cuda_gpu {
   bool check_pending, had_serial;
   uint64_t number, submit_ns, serial_bytes;
   uint32_t items;
-  uint64_t compute_ns, revoked, admissions; /* the last two: host time spent on them, ns */
+  uint64_t compute_ns, revoked; /* revoked: host time spent on page maps in a step with revocations, ns */
+  bool joined;
   uint32_t *seen, epoch;        /* [largest rows_max]: rows that the queries before named */
   uint64_t shared_lanes, candidates;
   uint64_t reader_ns;           /* mean of a reading layer so far: the stand-in's share of the layer is the rest */
   struct committed *committed;  /* by the last step */
   uint32_t committed_count;
+  struct committed *leaving;    /* by the step before, asked to be written back; leaving_due: not begun yet */
+  uint32_t leaving_count;
+  bool leaving_due;
   struct kvl_poke *poke;        /* for the next step: tail places of rows that the last one committed */
   uint32_t poke_count, poke_capacity;
   struct kvl_step_result result;
@@ -174,6 +179,7 @@ int kvl_cuda_segments(struct cuda_gpu *g, const struct kvl_segment *segments, ui
 int kvl_cuda_pokes(struct cuda_gpu *g, const struct kvl_poke *pokes, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err);
 int kvl_cuda_pages(struct cuda_gpu *g, const struct kvl_move *moves, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err);
 int kvl_cuda_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy, struct kvl_err *err);
+int kvl_cuda_write_back(struct cuda_gpu *g, struct kvl_err *err); /* begins what was asked for, if anything waits */
 int kvl_cuda_copies_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: one is done */
 int kvl_cuda_keep(struct kvl_plane *plane, uint32_t gpu, const struct kvl_move *move, struct kvl_err *err);
 uint64_t kvl_cuda_host_offset(const struct cuda_plane *c, kvl_request slot, uint32_t cache, kvl_row row); /* bytes into the host pool, and the witness */

@@ -107,8 +107,9 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
   for (uint32_t i = 0; i < d->caches; i++) {
     rows = c->rows_max[i] > rows ? c->rows_max[i] : rows;
   }
+  g->leaving = calloc(slots * d->caches * KVL_STEP_QUERIES_MAX, sizeof *g->leaving);
   g->seen = calloc(rows, sizeof *g->seen);
-  if (g->graph == NULL || g->committed == NULL || g->seen == NULL || g->ahead == NULL) {
+  if (g->graph == NULL || g->committed == NULL || g->leaving == NULL || g->seen == NULL || g->ahead == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for %u batch slots", d->slots);
   }
   int rc = open_points(g, err);
@@ -177,6 +178,7 @@ void kvl_cuda_steps_close(struct cuda_gpu *g)
   kvl_gpu_unpin(g->gpu, g->stamps, (uint64_t)c->stamp_pairs * 16, 0);
   free(g->graph);
   free(g->committed);
+  free(g->leaving);
   free(g->seen);
   free(g->ahead);
   free(g->poke);
@@ -422,9 +424,14 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
 static int poke_map(struct cuda_gpu *g, const struct kvl_step_item *item, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
-  kvl_frame *map = g->slot[item->slot].page_map;
+  struct cuda_slot *slot = &g->slot[item->slot];
+  kvl_frame *map = slot->page_map;
   uint64_t word = c->state_words * item->slot + c->map_at;
   int rc = 0;
+  if (slot->page_map_version == item->page_map_version) {
+    return 0;
+  }
+  slot->page_map_version = item->page_map_version;
   for (uint32_t p = 0; rc == 0 && item->page_map != NULL && p < item->pages; p++) {
     if (map[p] != item->page_map[p]) {
       map[p] = item->page_map[p];
@@ -595,7 +602,7 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
 {
   struct cuda_plane *c = g->plane;
   struct block b = block_of(c, step->count);
-  uint64_t queries = 0, history = 0, before = kvl_cuda_wall_ns(c);
+  uint64_t queries = 0, history = 0;
   uint32_t half = step->number & 1u;
   g->candidates = 0;
   int rc = kvl_gpu_stream_wait(g->gpu, g->main, g->uploaded, err);
@@ -619,8 +626,7 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
     items_at(g->block, &b)[i] = (struct kvl_gpu_item){.slot = (int32_t)item->slot, .tokens = item->tokens, .queries = item->queries, .whole = item->whole,
                                        .pages = item->page_map == NULL ? 0 : item->pages, .half = half};
   }
-  g->admissions = step->admissions == 0 ? 0 : kvl_cuda_wall_ns(c) - before;
-  before = kvl_cuda_wall_ns(c);
+  uint64_t before = kvl_cuda_wall_ns(c);
   for (uint32_t i = 0; rc == 0 && i < step->count; i++) {
     rc = poke_map(g, &step->items[i], err);
   }
@@ -692,8 +698,12 @@ int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, st
   g->items = step->count;
   g->had_serial = step->serial_count != 0;
   g->serial_bytes = step->serial_count * c->config.device.page_bytes;
-  g->admissions = g->revoked = 0;
+  g->revoked = 0;
+  g->joined = step->admissions != 0;
   if (g->had_serial) {
+    for (uint32_t i = 0; rc == 0 && i < step->serial_count; i++) { /* waiting for a history to appear on the host is not population */
+      rc = i != 0 && step->serial[i].request == step->serial[i - 1].request ? 0 : kvl_cuda_wait_filled(g, step->serial[i].request, g->main, err);
+    }
     rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->serial_begin, g->main, err);
     rc = rc != 0 ? rc : kvl_cuda_pages(g, step->serial, step->serial_count, g->main, err);
     rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->serial_end, g->main, err);
@@ -707,7 +717,7 @@ int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, st
     rc = check(g, step->count, err);
   }
   plan_ahead(g, step);
-  return rc;
+  return rc != 0 ? rc : kvl_cuda_write_back(g, err);
 }
 
 /* ---- what came of it ---- */
@@ -738,12 +748,16 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
       stall[KVL_STALL_PREFETCH_WAIT] += span(at, bank[1]);
       at = bank[1] > at ? bank[1] : at;
     } else if (stage->kind == KVL_STAGE_RESOLVE) {
-      uint64_t end = stamp[2 * (c->stamp_resolve + stage->point) + 1];
-      looked_up = end > looked_up ? end : looked_up;
+      uint64_t first = stamp[2 * (c->stamp_resolve + stage->point)]; /* the first request that had looked up and began to wait for the host */
+      looked_up = resolving && looked_up < first ? looked_up : first;
       fetched += (uint32_t)g->outcome->counts[stage->point].fetched;
       resolving = true;
     } else if (stage->kind == KVL_STAGE_READ || stage->kind == KVL_STAGE_COMPUTE) {
       const uint64_t *s = stamp + 2 * (stage->kind == KVL_STAGE_READ ? c->stamp_reader + reader : c->stamp_layer + stage->layer);
+      if (stage->kind == KVL_STAGE_READ && !resolving) { /* with the gap before it, which a layer without this stand-in would not have */
+        reads_ns += span(at, s[1]);
+        reads++;
+      }
       if (resolving) {
         uint64_t turn = fetched == 0 || looked_up < at || looked_up > s[0] ? s[0] : looked_up;
         stall[KVL_STALL_RESOLVE] += span(at, turn);
@@ -760,11 +774,7 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
       stall[KVL_STALL_COMPUTE] += span(s[0], s[1]);
       kvl_cuda_count(&c->measured.kernel[stage->kind], span(s[0], s[1]));
       at = s[1] > at ? s[1] : at;
-      if (stage->kind == KVL_STAGE_READ) {
-        reads_ns += span(s[0], s[1]);
-        reads++;
-        reader++;
-      }
+      reader += stage->kind == KVL_STAGE_READ;
     }
   }
   if (reads != 0) {
@@ -843,8 +853,11 @@ int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, st
     r->link_bytes += g->serial_bytes;
     g->link_busy_ns += population;
   }
-  uint64_t between[] = {population, g->admissions, g->revoked}, *stall = r->stall_ns;
-  static const enum kvl_stall cause[] = {KVL_STALL_POPULATION, KVL_STALL_ADMISSION, KVL_STALL_REVOCATION};
+  /* Before the graph's first moment: copies, updates of page maps, and, in a step that somebody joins, everything else. */
+  uint64_t *stall = r->stall_ns, graph = g->items == 0 ? 0 : span(g->outcome->begin_ns, g->outcome->end_ns);
+  uint64_t rest = span(population + g->revoked + graph, total);
+  uint64_t between[] = {population, g->revoked, g->joined ? rest : 0};
+  static const enum kvl_stall cause[] = {KVL_STALL_POPULATION, KVL_STALL_REVOCATION, KVL_STALL_ADMISSION};
   for (int i = 0; i < 3; i++) {
     stall[cause[i]] = between[i] < total ? between[i] : total;
     total -= stall[cause[i]];

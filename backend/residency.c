@@ -122,6 +122,11 @@ const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request r
   return table->map;
 }
 
+uint64_t kvl_resid_page_map_version(const struct kvl_resid *resid, kvl_request request)
+{
+  return resid->request[request].table.version;
+}
+
 void kvl_resid_usage(const struct kvl_resid *resid, struct kvl_resid_usage *usage)
 {
   const struct kvl_frame_pool *pool = &resid->pool;

@@ -107,6 +107,8 @@ void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_p
  * is mapped. The other modes have no map (NULL, 0 pages): resident, all history is in the reserved frames and *whole is 1; fixed, *whole is 1
  * only before the first page is complete. */
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole);
+/* Changes with every change of a slot's map, whoever has the slot: whoever keeps a copy of a map compares this first (a map has thousands of entries). */
+uint64_t kvl_resid_page_map_version(const struct kvl_resid *resid, kvl_request request);
 
 struct kvl_resid_usage {
   uint32_t frames, free, reserved, lent, retiring; /* free + reserved + lent + retiring == frames */

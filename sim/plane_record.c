@@ -81,17 +81,17 @@ static void record_request_close(struct kvl_plane *plane, uint32_t gpu, kvl_requ
 static int record_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err)
 {
   struct record_plane *r = of(plane);
+  int rc = r->inner->ops->step(r->inner, step, err); /* first: on hardware it runs while its line is made */
   kvl_log_line_step(r->line, step);
-  int rc = write_event(r, err);
-  return rc != 0 ? rc : r->inner->ops->step(r->inner, step, err);
+  return rc != 0 ? rc : write_event(r, err);
 }
 
 static int record_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy, struct kvl_err *err)
 {
   struct record_plane *r = of(plane);
+  int rc = r->inner->ops->copy(r->inner, copy, err);
   kvl_log_line_copy(r->line, copy);
-  int rc = write_event(r, err);
-  return rc != 0 ? rc : r->inner->ops->copy(r->inner, copy, err);
+  return rc != 0 ? rc : write_event(r, err);
 }
 
 static int record_keep(struct kvl_plane *plane, uint32_t gpu, const struct kvl_move *move, struct kvl_err *err)
