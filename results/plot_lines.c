@@ -8,7 +8,7 @@
 #include "results/plot_sweep.h"
 #include "results/text.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct lines {
   const struct kvl_sweep_table *table;

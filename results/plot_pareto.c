@@ -8,7 +8,7 @@
 #include "results/plot_sweep.h"
 #include "results/text.h"
 
-enum { NONE = UINT32_MAX };
+#define NONE UINT32_MAX
 
 struct place {
   uint32_t point, series;

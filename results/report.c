@@ -101,6 +101,9 @@ void kvl_report_code(struct kvl_report *r, const char *text)
   kvl_report_append(r, KVL_BLOCK_CODE, &text, 1);
 }
 
+#if defined(__GNUC__)
+__attribute__((format(printf, 3, 0)))
+#endif
 static void append_formatted(struct kvl_report *r, enum kvl_report_block_kind kind, const char *format, va_list arguments)
 {
   va_list again;
