@@ -25,9 +25,13 @@ static void measured_row(struct kvl_validation *v, const char *section, const ch
   kvl_validation_add(v, section, key, unit)->measured = value;
 }
 
-static void bytes_rows(struct kvl_validation *v, const struct kvl_run_result *run)
+/* A plane that was asked to compare and did not must not pass: every selection is read by one layer at least. */
+static void bytes_rows(struct kvl_validation *v, const struct kvl_run_result *run, enum kvl_check check)
 {
-  measured_row(v, "bytes", "rows_checked", "", (double)run->rows_checked);
+  struct kvl_validation_row *row = kvl_validation_add(v, "bytes", "rows_checked", "");
+  uint64_t selections = run->engine.summary.selections_total, least = check == KVL_CHECK_ALL ? selections : check == KVL_CHECK_SAMPLE && selections != 0;
+  row->measured = (double)run->rows_checked;
+  row->verdict = check == KVL_CHECK_NONE ? KVL_VERDICT_NONE : run->rows_checked >= least ? KVL_VERDICT_OK : KVL_VERDICT_FAILED;
   limit_row(v, "bytes", "mismatches", run->mismatches, 0);
 }
 
@@ -214,9 +218,9 @@ static void device_rows(struct kvl_validation *v, const struct kvl_validate_side
 }
 
 void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side side[KVL_SIDES], const struct kvl_run_result *run,
-                       const struct kvl_replay_report *replay)
+                       const struct kvl_replay_report *replay, enum kvl_check check)
 {
-  bytes_rows(v, run);
+  bytes_rows(v, run, check);
   replay_rows(v, replay);
   selection_rows(v, side, replay);
   time_rows(v, side);

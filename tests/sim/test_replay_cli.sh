@@ -128,6 +128,10 @@ if [ $got != 0 ]; then
   test $got = 1 && test ! -s out && grep -q 'plane=cuda' err && [ "$(wc -l <err)" = 1 ]
   result $? 'without a GPU it says what is missing'
 fi
+"$program" validate small.json --plane=model >out 2>err
+test $? = 1 && grep -q 'rows_checked .*FAILED' out
+result $? 'a plane that compares nothing does not pass'
+expect 0 'rows_checked' validate small.json --plane=model --check=none
 expect 2 'did you mean sample' validate small.json --check=samle
 expect 2 'which scenario?' validate
 expect 1 'no such plane' validate small.json --plane=hst
