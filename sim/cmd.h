@@ -8,10 +8,10 @@
 int kvl_cmd_run(int argc, char **argv);
 int kvl_cmd_replay(int argc, char **argv);
 int kvl_cmd_reproduce(int argc, char **argv);
+int kvl_cmd_dspark_table(int argc, char **argv);
 int kvl_cmd_scenario(int argc, char **argv);
 int kvl_cmd_trace(int argc, char **argv);
 int kvl_cmd_results(int argc, char **argv);
-int kvl_cmd_sweep(int argc, char **argv);
 int kvl_cmd_explain(int argc, char **argv);
 int kvl_cmd_report(int argc, char **argv);
 int kvl_cmd_help(int argc, char **argv);
@@ -26,6 +26,7 @@ struct kvl_command {
 extern const struct kvl_command kvl_commands[];
 extern const unsigned kvl_command_count;
 void kvl_usage(FILE *out); /* what `kvloan --help` prints */
+int kvl_cmd_sweep(int argc, char **argv);
 int kvl_cmd_validate(int argc, char **argv);
 
 /* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */

@@ -223,8 +223,8 @@ int kvl_cmd_run(int argc, char **argv)
     fprintf(stderr, "%s\n", err.text);
   } else {
     const struct kvl_scenario *s = kvl_scenario_of(doc);
-    char title[KVL_NAME_MAX + 16];
-    (void)snprintf(title, sizeof title, "%s, %s", s->name, kvl_mode_name(s->mode));
+    char label[KVL_LABEL_MAX], title[KVL_NAME_MAX + KVL_LABEL_MAX + 2];
+    (void)snprintf(title, sizeof title, "%s, %s", s->name, kvl_mode_label(s, label));
     kvl_summary_write(stdout, (enum kvl_format)format, format == KVL_FORMAT_TABLE ? title : s->name, &result.engine.summary);
     print_notes(s, &result, run.store);
     code = result.mismatches != 0 ? 1 : stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;

@@ -191,6 +191,7 @@ static int open_engine(struct engine *e)
   e->sessions_max = s->limits.batch_max != 0 && s->limits.batch_max < limit ? s->limits.batch_max : limit;
   kvl_tally_init(&e->tally);
   e->tally.matched_batch = e->config->matched_batch;
+  e->tally.matched_queries = e->config->matched_queries;
   e->routed = s->node.routing != KVL_ROUTE_LEAST_LOADED;
   kvl_rng_init(&e->route, s->seed, "routing", 0);
   uint32_t groups = e->routed ? s->node.prefill_gpus : 1;
@@ -312,6 +313,7 @@ int kvl_engine_run(const struct kvl_engine_config *config, struct kvl_engine_res
     summarize(e, &result->summary);
     result->matched_steps = e->tally.matched_steps;
     result->matched_step_ns = e->tally.matched_steps == 0 ? 0 : e->tally.matched_ns / e->tally.matched_steps;
+    result->matched_draft_ns = e->tally.matched_steps == 0 ? 0 : e->tally.matched_draft_ns / e->tally.matched_steps;
   }
   close_engine(e);
   free(e);

@@ -27,6 +27,7 @@ struct kvl_engine_config {
   struct kvl_store *store;              /* NULL: none; a run has been begun in it */
   bool verify;                          /* check all invariants after every event */
   uint32_t matched_batch;               /* also sum up steps of exactly this batch; 0: none */
+  uint32_t matched_queries;             /* and with exactly so many queries together; 0: any */
   const volatile sig_atomic_t *stop;    /* non-zero: end cleanly at the next event; may be NULL */
   void (*progress)(void *context, uint64_t now_ns, uint64_t done, uint64_t total); /* now and then; may be NULL */
   void *progress_context;
@@ -36,6 +37,7 @@ struct kvl_engine_result {
   struct kvl_summary summary; /* all but wall time, memory and seed */
   enum kvl_run_status status; /* complete, or interrupted (by *stop or limits.simulated_s_max) */
   uint64_t matched_steps, matched_step_ns; /* mean duration of steps of matched_batch */
+  uint64_t matched_draft_ns;               /* of that, drafting */
 };
 
 /* Runs to the end of the load. 0, or a negative errno and a line: a bad workload file, a store that cannot be written, a device that failed, no memory, an

@@ -11,6 +11,7 @@ const struct kvl_command kvl_commands[] = {
   {"run", kvl_cmd_run, "replay a scenario and print its summary"},
   {"replay", kvl_cmd_replay, "replay a recorded run in the model plane and demand the same decisions"},
   {"reproduce", kvl_cmd_reproduce, "run the published experiment's rows and compare"},
+  {"dspark-table", kvl_cmd_dspark_table, "measure the step times by which drafts are scheduled"},
   {"validate", kvl_cmd_validate, "run a scenario on a GPU and compare the model with it"},
   {"sweep", kvl_cmd_sweep, "run a design of many points, resume it, spread it over machines"},
   {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
@@ -28,7 +29,7 @@ void kvl_usage(FILE *out)
 {
   fprintf(out, "usage: kvloan COMMAND [ARGUMENTS]   (kvloan COMMAND --help tells more)\n\n");
   for (int i = 0; i < COMMANDS; i++) {
-    fprintf(out, "  %-10s %s\n", kvl_commands[i].name, kvl_commands[i].what);
+    fprintf(out, "  %-13s %s\n", kvl_commands[i].name, kvl_commands[i].what);
   }
 }
 

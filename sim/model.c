@@ -1,6 +1,7 @@
 #include "sim/model.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 __extension__ typedef unsigned __int128 wide;
@@ -132,6 +133,14 @@ bool kvl_model_want_pool(struct kvl_model *m)
   m->selection.pool.blocks = m->pool_blocks;
   m->selection.pool.rows_per_block = m->pool_rows_per_block;
   return true;
+}
+
+const char *kvl_mode_label(const struct kvl_scenario *s, char text[KVL_LABEL_MAX])
+{
+  bool drafts = s->speculation.method != KVL_SPECULATION_NONE;
+  (void)snprintf(text, KVL_LABEL_MAX, "%s%s%s", kvl_mode_name(s->mode), drafts ? "+" : "",
+                 !drafts ? "" : s->speculation.name[0] != '\0' ? s->speculation.name : "dspark");
+  return text;
 }
 
 const char *kvl_mode_name(enum kvl_mode mode)

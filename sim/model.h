@@ -218,6 +218,10 @@ void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, str
  * from the same cache. False: it has none, or nobody chooses from it. */
 bool kvl_model_want_pool(struct kvl_model *model);
 const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
+/* What a run stands under in stores, tables and pictures: its mode, with speculation "adaptive+NAME": two tables of step times are two rows, and neither is a row
+ * of the runs without. Returns `text`. */
+enum { KVL_LABEL_MAX = KVL_NAME_MAX + 16 };
+const char *kvl_mode_label(const struct kvl_scenario *scenario, char text[KVL_LABEL_MAX]);
 /* Was the cost profile made for this model, for this part? If not, every time is an extrapolation. Variants of a model share its profile. */
 bool kvl_costs_suit_model(const struct kvl_scenario *scenario);
 bool kvl_costs_suit_hardware(const struct kvl_scenario *scenario);

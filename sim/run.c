@@ -121,7 +121,8 @@ static int begin_store(const struct kvl_scenario_doc *doc, const struct kvl_run_
   if (json == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for the scenario's text");
   }
-  struct kvl_run_info info = {.name = s->name, .mode = kvl_mode_name(s->mode), .plane = o->plane, .scenario_json = json,
+  char label[KVL_LABEL_MAX];
+  struct kvl_run_info info = {.name = s->name, .mode = kvl_mode_label(s, label), .plane = o->plane, .scenario_json = json,
                               .build = KVL_VERSION, .command = o->command == NULL ? "" : o->command, .seed = s->seed};
   int rc = kvl_store_open(store, o->store, err);
   rc = rc != 0 ? rc : kvl_store_run_begin(*store, &info, run, err);
@@ -177,6 +178,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
       .store = store,
       .verify = o->verify,
       .matched_batch = o->matched_batch,
+      .matched_queries = o->matched_queries,
       .stop = o->stop,
       .progress = o->progress,
       .progress_context = o->progress_context,

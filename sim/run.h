@@ -20,7 +20,7 @@ struct kvl_run_options {
   kvl_plane_wrap_fn *wrap;  /* NULL: none; inside the recorder */
   void *wrap_context;
   bool verify;
-  uint32_t matched_batch;
+  uint32_t matched_batch, matched_queries;
   const volatile sig_atomic_t *stop;
   void (*progress)(void *context, uint64_t now_ns, uint64_t done, uint64_t total);
   void *progress_context;

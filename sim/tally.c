@@ -87,9 +87,10 @@ void kvl_tally_step(struct kvl_tally *t, uint32_t batch, uint32_t queries, uint3
     t->step_sum_ns += ns;
     t->draft_ns += step->draft_ns;
     t->last_token_ns = step->end_ns;
-    if (batch == t->matched_batch) {
+    if (batch == t->matched_batch && (t->matched_queries == 0 || queries == t->matched_queries)) {
       t->matched_steps++;
       t->matched_ns += ns;
+      t->matched_draft_ns += step->draft_ns;
     }
   }
   for (int i = 0; i < KVL_STALLS; i++) {

@@ -23,8 +23,8 @@ struct kvl_tally {
   /* The steady window: from the first completion to the last submission. */
   uint64_t steady_from_ns, steady_from_tokens, steady_to_ns, steady_to_tokens;
   /* Step time at a matched batch: sums over steps of exactly this batch. */
-  uint32_t matched_batch;
-  uint64_t matched_steps, matched_ns;
+  uint32_t matched_batch, matched_queries; /* queries 0: any */
+  uint64_t matched_steps, matched_ns, matched_draft_ns;
 };
 
 void kvl_tally_init(struct kvl_tally *tally);

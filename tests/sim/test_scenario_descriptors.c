@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sim/dspark.h"
 #include "sim/scenario_doc.h"
 #include "tests/base/tap.h"
 
@@ -126,6 +127,37 @@ START_TEST(every_file_loads)
 }
 END_TEST
 
+/* Every speculation, in its model's place or not: it loads, takes no more than the pool, and its curve gives what it says. */
+START_TEST(every_speculation_loads)
+{
+  struct kvl_arena arena = {0};
+  const char **names;
+  unsigned count;
+  ck_assert_int_eq(kvl_scenario_names(&arena, KVL_SCENARIOS "/speculation", &names, &count), 0);
+  ck_assert_uint_ge(count, 4);
+  for (unsigned i = 0; i < count; i++) {
+    char set[128];
+    const char *sets[] = {set};
+    struct kvl_scenario_doc *doc = NULL;
+    struct kvl_err err = {""};
+    struct kvl_dspark_curve curve;
+    (void)snprintf(set, sizeof set, "speculation=%s", names[i]);
+    ck_assert_msg(kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", sets, 1, &err) == 0, "%s", err.text);
+    const struct kvl_scenario *s = kvl_scenario_of(doc);
+    ck_assert_int_eq(s->speculation.method, KVL_SPECULATION_DSPARK);
+    ck_assert_uint_gt(strlen(s->speculation.name), 0);
+    ck_assert_uint_gt(strlen(s->speculation.source), 10);
+    ck_assert_uint_lt(kvl_speculation_bytes(s), s->node.kv_pool_bytes / 10);
+    ck_assert_msg(kvl_dspark_curve_of(&curve, s, &err) == 0, "%s", err.text);
+    uint64_t mean = kvl_dspark_mean_milli(&curve, s->speculation.drafts), want = s->speculation.accepted_mean_milli;
+    want = want != 0 ? want : s->speculation.accepted_lengths.n != 0 ? s->speculation.accepted_lengths.y[s->speculation.drafts - 1] : mean;
+    ck_assert_uint_eq(mean, want);
+    kvl_scenario_free(doc);
+  }
+  kvl_arena_free(&arena);
+}
+END_TEST
+
 START_TEST(hardware_values)
 {
   static const struct {
@@ -144,4 +176,4 @@ START_TEST(hardware_values)
 }
 END_TEST
 
-KVL_TAP_MAIN("scenario_descriptors", bytes_per_token, glm_groups_of_four, v4_1_flash_points, every_file_loads, hardware_values)
+KVL_TAP_MAIN("scenario_descriptors", bytes_per_token, glm_groups_of_four, v4_1_flash_points, every_file_loads, every_speculation_loads, hardware_values)
