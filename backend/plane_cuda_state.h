@@ -16,12 +16,14 @@ enum {
   LISTS = 32,                   /* lists in flight; more wait for the oldest */
   LIST_BYTES = 1 << 20,
   COPY_BLOCKS = 16,             /* multiprocessors for a page copy by a kernel: enough for the whole link (results/hardware) */
-  RUN_BYTES_MIN = 256 * 1024,   /* page copies whose runs are shorter go through a kernel instead of the copy engine */
+  RUN_BYTES_MIN = 256 * 1024,   /* page copies whose runs are shorter on average, or whose pieces are smaller, go through a kernel */
+  PIECE_BYTES_MIN = 64 * 1024   /* instead of the copy engine */
 };
 
 /* A list that a kernel reads while the next ones are made. */
 struct list {
   void *memory;                 /* pinned: the count, then from byte 16 the entries */
+  unsigned char *device;        /* the same, where kernels read it */
   struct kvl_gpu_event *done;
   bool busy;
 };

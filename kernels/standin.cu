@@ -104,6 +104,16 @@ extern "C" int kvl_standin_cuda(const struct kvl_standin *standin, void *context
   if (device.multiprocessors == 0) {
     return -EIO;
   }
+  /* An SM divides its memory between cache and shared memory anew only when it is empty: a copy that wants more shared memory than this kernel was given
+   * would wait for the layer's end. So this one, like the layers it stands for, asks for a division with much. */
+  static bool divided[64];
+  int index = 0;
+  if (cudaGetDevice(&index) == cudaSuccess && index < 64 && !divided[index]) {
+    if (cudaFuncSetAttribute(standin_kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared) != cudaSuccess) {
+      return -EIO;
+    }
+    divided[index] = true;
+  }
   standin_kernel<<<device.multiprocessors, NT, 0, (cudaStream_t)context>>>(*standin);
   return launched();
 }
