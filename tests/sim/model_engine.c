@@ -141,6 +141,46 @@ static bool constant_load(uint64_t seed)
   return true;
 }
 
+/* A token's luck is its own: with every draft verified, requests take the same steps in every mode, at every batch, and however late copies are. */
+static bool same_luck(uint64_t seed)
+{
+  static struct tiny t;
+  static struct tiny_result r;
+  uint64_t verified = 0, accepted = 0;
+  for (uint32_t i = 0; i < 12; i++) {
+    current = seed;
+    note = t.note;
+    tiny_init(&t);
+    t.s.seed = seed;
+    t.s.mode = (enum kvl_mode)(i % 3);
+    t.s.speculation.method = KVL_SPECULATION_DSPARK;
+    t.s.speculation.drafts = 4;
+    t.s.speculation.accepted_mean_milli = 2700;
+    (void)snprintf(t.s.speculation.shape, sizeof t.s.speculation.shape, "chat");
+    t.s.speculation.confidence_spread_permille = 600;
+    t.s.speculation.cost_ns_by_tokens = (struct kvl_curve){.n = 1, .x = {1}, .y = {1}};
+    t.s.policy.tail_tokens = 128;
+    t.s.workload.output_tokens = 90;
+    t.s.workload.concurrency = i < 6 ? 6 : 1;
+    t.s.node.decode_gpus = 1 + i % 2;
+    t.bytes = true;
+    tiny_pools(&t, 151, 3, 10, 6);
+    t.delay = (struct delay_config){.seed = seed + i, .max_ns = i % 4 == 3 ? 1u << 12 : 0};
+    (void)snprintf(t.note, sizeof t.note, "same luck, case %u", i);
+    struct kvl_err err = {""};
+    if (tiny_run(&t, &r, &err) != 0) {
+      return fail("the run failed", err.text);
+    }
+    verified = i == 0 ? r.engine.summary.drafts_verified : verified;
+    accepted = i == 0 ? r.engine.summary.drafts_accepted : accepted;
+    if (!check_result(&t, &r) || !equal("drafts verified", r.engine.summary.drafts_verified, verified) ||
+        !equal("drafts accepted", r.engine.summary.drafts_accepted, accepted)) {
+      return false;
+    }
+  }
+  return accepted != 0 || fail("no draft", "was accepted");
+}
+
 /* The project's own scenarios, shortened and short of memory, with copies that land late. */
 static bool real_scenario(uint64_t seed, const char *name, const char *const *sets, unsigned count, uint32_t slots, bool bytes)
 {
@@ -190,7 +230,7 @@ int main(int argc, char **argv)
   }
   printf("seed %llu, %u scenarios\n", (unsigned long long)seed, runs);
   (void)fflush(stdout);
-  uint32_t failed = !constant_load(seed) + !real_scenarios(seed);
+  uint32_t failed = !constant_load(seed) + !same_luck(seed) + !real_scenarios(seed);
   static const uint64_t rare[] = {909, 5792, 7446}; /* a page is taken back between its admission and the copy, and its frame lent anew in the same gap */
   for (uint32_t i = 0; i < sizeof rare / sizeof rare[0] && runs != 1; i++) {
     failed += !play(rare[i], folder);
