@@ -230,7 +230,7 @@ int main(int argc, char **argv)
   }
   printf("seed %llu, %u scenarios\n", (unsigned long long)seed, runs);
   (void)fflush(stdout);
-  uint32_t failed = !constant_load(seed) + !same_luck(seed) + !real_scenarios(seed);
+  uint32_t failed = (uint32_t)!constant_load(seed) + (uint32_t)!same_luck(seed) + (uint32_t)!real_scenarios(seed);
   static const uint64_t rare[] = {909, 5792, 7446}; /* a page is taken back between its admission and the copy, and its frame lent anew in the same gap */
   for (uint32_t i = 0; i < sizeof rare / sizeof rare[0] && runs != 1; i++) {
     failed += !play(rare[i], folder);
