@@ -55,7 +55,8 @@ expect 0 "deepseek-v4.1-flash" info m.kvt
 expect 0 '"origin":"generated: preset cold-b, context 2000 tokens"' info m.kvt --format=json
 expect 0 "session	input_tokens" info m.kvt --format=tsv
 expect 0 "0	1	2001	0	2001	point	7	3	36	512" cat m.kvt --session=0 --step=1 --limit=1
-holds "cat prints a line a selection" [ "$(wc -l <out)" -eq 9 ]
+holds "cat prints a line a selection and one a pool" [ "$(wc -l <out)" -eq 10 ]
+holds "the pool is that of layer 20" grep -q "	pool	0	3	20	" out
 expect 0 "clairvoyant" curve a.kvt --sizes=1,2
 expect 0 '"policy":"lru"' curve a.kvt --format=json
 expect 0 "nothing is published for this setting" curve --preset=hot-a --steps=20 --context=8192
