@@ -11,6 +11,7 @@
 #include "sim/validate_rows.h"
 
 struct watching {
+  const struct kvl_run_options *around; /* its wrap goes inside; NULL: none */
   struct kvl_watch *watch;
   uint32_t gpus;
   uint64_t page_bytes;
@@ -19,7 +20,8 @@ struct watching {
 static int wrap(void *context, struct kvl_plane **plane, struct kvl_err *err)
 {
   const struct watching *w = context;
-  return kvl_plane_watch_create(plane, *plane, w->watch, w->gpus, w->page_bytes, err);
+  int rc = w->around == NULL || w->around->wrap == NULL ? 0 : w->around->wrap(w->around->wrap_context, plane, err);
+  return rc != 0 ? rc : kvl_plane_watch_create(plane, *plane, w->watch, w->gpus, w->page_bytes, err);
 }
 
 /* The three runs, and what was watched of each. */
@@ -33,7 +35,7 @@ static int open_runs(struct runs *runs, const struct kvl_scenario *s, struct kvl
 {
   for (int i = 0; i < KVL_SIDES; i++) {
     runs->side[i].watch = kvl_watch_create();
-    runs->watching[i] = (struct watching){runs->side[i].watch, s->node.decode_gpus, kvl_page_bytes(s)};
+    runs->watching[i] = (struct watching){NULL, runs->side[i].watch, s->node.decode_gpus, kvl_page_bytes(s)};
     if (runs->side[i].watch == NULL) {
       return kvl_err_set(err, -ENOMEM, "no memory to watch three runs");
     }
@@ -67,6 +69,7 @@ static int measure(const struct kvl_scenario_doc *doc, const struct kvl_run_opti
 {
   struct kvl_run_options o = *options;
   o.record = log_path;
+  runs->watching[KVL_SIDE_MEASURED].around = options;
   o.wrap = wrap;
   o.wrap_context = &runs->watching[KVL_SIDE_MEASURED];
   int rc = kvl_run(doc, &o, result, err);

@@ -16,7 +16,7 @@ struct kvl_validate_result {
 #define KVL_VALIDATE_TIERS_PERCENT 2.0 /* a tier may differ by this much of all selections, forecast against measured */
 
 /* Runs `doc` on options->plane (recorded to options->record, or to a temporary file that goes away), replays it, forecasts it, and fills *result.
- * options->store keeps the run and the rows; wrap is not used. 0: everything was compared (kvl_validation_failed says with what outcome); -EINTR: stopped;
+ * options->store keeps the run and the rows; options->wrap goes around the plane that is measured. 0: everything was compared (kvl_validation_failed says with what outcome); -EINTR: stopped;
  * or what kvl_run returns. */
 int kvl_validate(const struct kvl_scenario_doc *doc, const struct kvl_run_options *options, struct kvl_validate_result *result, struct kvl_err *err);
 
