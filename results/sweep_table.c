@@ -83,12 +83,12 @@ int kvl_sweep_key(const struct kvl_sweep_table *table, const char *name, uint32_
   const char *names[NAMES_MAX];
   uint32_t count = 0;
   for (uint32_t k = 0; k < table->keys && k < NAMES_MAX; k++) {
-    const char *dot = strrchr(table->key[k], '.');
-    if (strcmp(table->key[k], name) == 0 || (dot != NULL && strcmp(dot + 1, name) == 0)) { /* the last word will do */
+    const char *dot = strrchr(table->key[k], '.'), *word = dot == NULL ? table->key[k] : dot + 1;
+    if (strcmp(table->key[k], name) == 0 || strcmp(word, name) == 0) { /* the last word will do */
       *key = k;
       return 0;
     }
-    names[count++] = table->key[k];
+    names[count++] = strchr(name, '.') == NULL ? word : table->key[k];
   }
   return count == 0 ? kvl_err_set(err, -EINVAL, "%s: sweep %s changes no keys", name, table->sweep->name)
                     : kvl_err_set(err, -EINVAL, "%s: sweep %s does not change that key; did you mean %s?", name, table->sweep->name,

@@ -558,7 +558,8 @@ int kvl_scenario_check_value(const char *path, const struct kvl_json *value, str
              ? 0
              : kvl_scenario_bad(err, value, path, "must be the name of a descriptor (a string) or an object, is %s", kvl_json_kind_name(value->kind));
   }
-  if (strncmp(known, "model.caches", 12) == 0 && (known[12] == '\0' || known[12] == '.')) {
+  if (strncmp(known, "model.caches", 12) == 0 && (known[12] == '\0' || known[12] == '.') &&
+      known[strspn(known, "abcdefghijklmnopqrstuvwxyz0123456789_.")] == '\0') {
     return 0;
   }
   for (uint32_t i = 0; i < kvl_key_count; i++) {

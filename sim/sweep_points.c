@@ -207,6 +207,16 @@ static void drop_folder(struct kvl_err *err, const char *file)
   }
 }
 
+/* "--set=a.b=3: a.b: reason" is "a.b: reason": nobody typed --set. */
+static void drop_set(struct kvl_err *err)
+{
+  const char *equals = strncmp(err->text, "--set=", 6) == 0 ? strchr(err->text + 6, '=') : NULL, *rest = equals == NULL ? NULL : strstr(equals, ": ");
+  size_t length = equals == NULL ? 0 : (size_t)(equals - (err->text + 6));
+  if (rest != NULL && strncmp(rest + 2, err->text + 6, length) == 0) {
+    memmove(err->text, rest + 2, strlen(rest + 2) + 1);
+  }
+}
+
 int kvl_sweep_scenario(const struct kvl_sweep *sweep, uint32_t task, struct kvl_scenario_doc **doc, struct kvl_err *err)
 {
   uint32_t point = task / sweep->repeats;
@@ -238,6 +248,7 @@ int kvl_sweep_scenario(const struct kvl_sweep *sweep, uint32_t task, struct kvl_
     sets[count++] = seed;
     rc = kvl_scenario_parse(doc, sweep->base, sweep->base_size, sweep->scenario_file, sets, count, &cause);
     drop_folder(&cause, sweep->scenario_file);
+    drop_set(&cause);
     if (rc != 0 && err != NULL) {
       *err = cause;
     }
@@ -271,7 +282,8 @@ static void put_set(FILE *out, const char *key, const char *value)
   size_t size = 0, length = strlen(value);
   FILE *whole = open_memstream(&text, &size);
   /* a plain word needs no JSON quotes, which a shell would want quoted once more */
-  bool word = length > 2 && value[0] == '"' && strcspn(value + 1, "\\\"") == length - 2 && strchr("{[-0123456789tfn", value[1]) == NULL;
+  bool word = length > 2 && value[0] == '"' && strcspn(value + 1, "\\\"") == length - 2 && strchr("{[-0123456789", value[1]) == NULL &&
+              strcmp(value, "\"true\"") != 0 && strcmp(value, "\"false\"") != 0 && strcmp(value, "\"null\"") != 0;
   if (whole == NULL) {
     return;
   }
