@@ -178,18 +178,6 @@ static bool is_word(const char *text, size_t length)
   return length > 0;
 }
 
-/* "kvloan results list --store=FILE": the subcommand of a usage line, of *length; length 0: it has none. */
-static const char *subcommand_of(const char *usage, size_t *length)
-{
-  const char *at = usage + strcspn(usage, " ");
-  at += strspn(at, " ");
-  at += strcspn(at, " ");
-  at += strspn(at, " ");
-  *length = strcspn(at, " ");
-  *length = is_word(at, *length) ? *length : 0;
-  return at;
-}
-
 /* Does the heading ("gen and curve") name the subcommand? One that names none of them is about all. */
 static bool in_scope(const struct kvl_help *h, const char *heading, const char *subcommand)
 {
@@ -203,7 +191,7 @@ static bool in_scope(const struct kvl_help *h, const char *heading, const char *
       return true;
     }
     for (uint32_t i = 0; i < h->count; i++) {
-      const char *word = h->part[i].kind == KVL_HELP_USAGE ? subcommand_of(h->part[i].text, &other) : NULL;
+      const char *word = h->part[i].kind == KVL_HELP_USAGE ? kvl_help_subcommand(h->part[i].text, &other) : NULL;
       named |= word != NULL && other == length && strncmp(word, at, length) == 0;
     }
     at += length + strspn(at + length, " ,");
@@ -268,7 +256,7 @@ static void offer_options(struct offer *o, const struct kvl_help *h, const char 
   const char *heading = NULL;
   for (uint32_t i = 0; i < h->count; i++) {
     size_t length;
-    const char *word = h->part[i].kind == KVL_HELP_USAGE ? subcommand_of(h->part[i].text, &length) : NULL;
+    const char *word = h->part[i].kind == KVL_HELP_USAGE ? kvl_help_subcommand(h->part[i].text, &length) : NULL;
     if (word != NULL && (subcommand == NULL || length == 0 || (strlen(subcommand) == length && strncmp(word, subcommand, length) == 0))) {
       listed |= offer_usage_options(o, h->part[i].text);
     }
@@ -288,7 +276,7 @@ static void offer_operand(struct offer *o, const struct kvl_help *h, const char 
   bool files = true;
   for (uint32_t i = 0; i < h->count; i++) {
     size_t length;
-    const char *word = h->part[i].kind == KVL_HELP_USAGE ? subcommand_of(h->part[i].text, &length) : NULL;
+    const char *word = h->part[i].kind == KVL_HELP_USAGE ? kvl_help_subcommand(h->part[i].text, &length) : NULL;
     if (word == NULL || (subcommand != NULL && length > 0 && (strlen(subcommand) != length || strncmp(word, subcommand, length) != 0))) {
       continue;
     }
@@ -325,7 +313,7 @@ static void offer_subcommands(struct offer *o, const struct kvl_help *h)
 {
   for (uint32_t i = 0; i < h->count; i++) {
     size_t length;
-    const char *word = h->part[i].kind == KVL_HELP_USAGE ? subcommand_of(h->part[i].text, &length) : NULL;
+    const char *word = h->part[i].kind == KVL_HELP_USAGE ? kvl_help_subcommand(h->part[i].text, &length) : NULL;
     if (word != NULL && length > 0) {
       char text[64], *about = NULL;
       (void)snprintf(text, sizeof text, "%.*s", (int)length, word);
@@ -342,7 +330,7 @@ static bool has_subcommands(const struct kvl_help *h)
   size_t length = 0;
   for (uint32_t i = 0; i < h->count && length == 0; i++) {
     if (h->part[i].kind == KVL_HELP_USAGE) {
-      (void)subcommand_of(h->part[i].text, &length);
+      (void)kvl_help_subcommand(h->part[i].text, &length);
     }
   }
   return length > 0;
@@ -366,11 +354,16 @@ static int words(int argc, char **argv)
     return 0;
   }
   struct kvl_help h;
-  if (kvl_help_read(&h, command) != 0) {
+  if (kvl_help_read(&h, command, NULL) != 0) {
     return 1;
   }
   bool subcommands = has_subcommands(&h);
   const char *subcommand = subcommands && argc > 2 ? argv[1] : NULL;
+  struct kvl_help own;
+  if (subcommand != NULL && kvl_help_read(&own, command, subcommand) == 0 && own.count > 0) { /* some have a help of their own */
+    kvl_help_free(&h);
+    h = own;
+  }
   if (strcmp(command->name, "help") == 0 && o.typed[0] != '-') {
     offer_commands(&o);
   } else if (subcommands && argc == 2) {

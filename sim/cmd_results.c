@@ -16,6 +16,9 @@ static const char help[] =
   "       kvloan results compare  --store=FILE RUN RUN... [--format=table|json|tsv]\n"
   "       kvloan results export   --store=FILE RUN [--what=WHAT] [--format=tsv|json]\n"
   "       kvloan results plot     --store=FILE PICTURE [RUN...] --out=FILE.png|FILE.svg|FILE\n"
+  "       kvloan results sweeps   --store=FILE [--format=table|json|tsv]\n"
+  "       kvloan results table    --store=FILE [SWEEP] [OPTIONS]\n"
+  "       kvloan results merge    OUT IN...\n"
   "\n"
   "RUN      an id, a name or its start, or latest; with a filter: latest:mode=adaptive,status=complete (keys: name mode plane seed status\n"
   "         concurrency). compare and plot also take all and all:mode=fixed: every complete run that fits.\n"
@@ -23,7 +26,8 @@ static const char help[] =
   "         pages), scenario (as it was run; always JSON), validation (what kvloan validate compared).\n"
   "PICTURE  timeline (one run: batch and residency over time), distributions (time to first token and per-request rate; up to 8 runs), modes\n"
   "         (throughput, per-request rate and time to first token over concurrency; all runs unless some are named). Needs gnuplot. The\n"
-  "         numbers are written beside the picture as FILE.tsv; FILE without an ending makes both PNG and SVG.\n";
+  "         numbers are written beside the picture as FILE.tsv; FILE without an ending makes both PNG and SVG.\n"
+  "sweeps, table, merge, export --what=sweep and the pictures heatmap, lines and pareto are about sweeps: kvloan results table --help tells more.\n";
 
 static const struct {
   const char *name;

@@ -1,5 +1,8 @@
 /* The manual page, in mdoc: a frame that stands here, filled with what each command prints for --help. */
 #include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/help_text.h"
@@ -65,14 +68,15 @@ static void write_usage(FILE *out, const char *text)
   (void)fputc('\n', out);
 }
 
-static int write_command(FILE *out, const struct kvl_command *command)
+/* One help text under its heading. */
+static int write_help(FILE *out, const char *text, const char *command, const char *subcommand)
 {
   struct kvl_help h;
-  int rc = kvl_help_read(&h, command), list = 0, literal = 0;
+  int rc = kvl_help_parse(&h, text), list = 0, literal = 0;
   if (rc != 0) {
     return rc;
   }
-  (void)fprintf(out, ".Ss kvloan %s\n", command->name);
+  (void)fprintf(out, ".Ss kvloan %s%s%s\n", command, subcommand[0] != '\0' ? " " : "", subcommand);
   for (uint32_t i = 0; i < h.count; i++) {
     const struct kvl_help_part *p = &h.part[i];
     if (p->kind != KVL_HELP_ITEM && list) {
@@ -110,6 +114,39 @@ static int write_command(FILE *out, const struct kvl_command *command)
   (void)fputs(list ? ".El\n" : literal ? ".Ed\n" : "", out);
   kvl_help_free(&h);
   return 0;
+}
+
+/* A command, and those of its subcommands that have a help of their own. */
+static int write_command(FILE *out, const struct kvl_command *command)
+{
+  enum { TEXTS_MAX = 8 };
+  char *text[TEXTS_MAX] = {kvl_help_print(command, NULL)};
+  unsigned texts = 1;
+  struct kvl_help h = {NULL, 0};
+  int rc = text[0] == NULL ? -EIO : write_help(out, text[0], command->name, "");
+  rc = rc != 0 ? rc : kvl_help_parse(&h, text[0]);
+  for (uint32_t i = 0; rc == 0 && i < h.count && h.part[i].kind == KVL_HELP_USAGE; i++) {
+    size_t length;
+    const char *word = kvl_help_subcommand(h.part[i].text, &length);
+    char name[32];
+    (void)snprintf(name, sizeof name, "%.*s", (int)length, word);
+    char *own = length > 0 && texts < TEXTS_MAX ? kvl_help_print(command, name) : NULL;
+    bool known = own == NULL || own[0] == '\0';
+    for (unsigned t = 0; t < texts && !known; t++) {
+      known = strcmp(own, text[t]) == 0;
+    }
+    if (known) {
+      free(own);
+    } else {
+      text[texts++] = own;
+      rc = write_help(out, own, command->name, name);
+    }
+  }
+  kvl_help_free(&h);
+  for (unsigned t = 0; t < texts; t++) {
+    free(text[t]);
+  }
+  return rc;
 }
 
 static const char head[] =

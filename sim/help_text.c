@@ -7,14 +7,15 @@
 #include <unistd.h>
 
 /* Runs `command --help` with its standard output in a temporary file: whatever it prints there is the help, however it is kept. */
-char *kvl_help_print(const struct kvl_command *command)
+char *kvl_help_print(const struct kvl_command *command, const char *subcommand)
 {
-  char name[32], option[] = "--help", *argv[] = {name, option, NULL}, *text = NULL;
+  char name[32], second[32], option[] = "--help", *argv[] = {name, second, option, NULL}, *text = NULL;
   FILE *file = tmpfile();
   int saved = file == NULL ? -1 : dup(STDOUT_FILENO);
   (void)snprintf(name, sizeof name, "%s", command->name);
+  (void)snprintf(second, sizeof second, "%s", subcommand != NULL ? subcommand : option);
   if (saved >= 0 && fflush(stdout) == 0 && dup2(fileno(file), STDOUT_FILENO) >= 0) {
-    (void)command->main(2, argv);
+    (void)command->main(subcommand != NULL ? 3 : 2, argv);
     (void)fflush(stdout);
     (void)dup2(saved, STDOUT_FILENO);
     long end = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
@@ -110,11 +111,10 @@ static int take_line(struct kvl_help *h, const char *line, size_t length, int us
                                                                     : add_part(h, KVL_HELP_TEXT, NULL, 0, line + indent, length - indent);
 }
 
-int kvl_help_read(struct kvl_help *h, const struct kvl_command *command)
+int kvl_help_parse(struct kvl_help *h, const char *text)
 {
   *h = (struct kvl_help){NULL, 0};
-  char *text = kvl_help_print(command);
-  int rc = text == NULL ? -EIO : 0, usage = 1, blank = 0;
+  int rc = 0, usage = 1, blank = 0;
   for (const char *line = text; rc == 0 && *line != '\0';) {
     size_t length = strcspn(line, "\n");
     if (length == 0) {
@@ -126,11 +126,33 @@ int kvl_help_read(struct kvl_help *h, const struct kvl_command *command)
     }
     line += length + (line[length] == '\n' ? 1 : 0);
   }
-  free(text);
   if (rc != 0) {
     kvl_help_free(h);
   }
   return rc;
+}
+
+int kvl_help_read(struct kvl_help *h, const struct kvl_command *command, const char *subcommand)
+{
+  *h = (struct kvl_help){NULL, 0};
+  char *text = kvl_help_print(command, subcommand);
+  int rc = text == NULL ? -EIO : kvl_help_parse(h, text);
+  free(text);
+  return rc;
+}
+
+const char *kvl_help_subcommand(const char *usage, size_t *length)
+{
+  const char *at = usage + strcspn(usage, " ");
+  at += strspn(at, " ");
+  at += strcspn(at, " ");
+  at += strspn(at, " ");
+  *length = 0;
+  while (islower((unsigned char)at[*length])) {
+    ++*length;
+  }
+  *length = at[*length] == ' ' || at[*length] == '\0' ? *length : 0;
+  return at;
 }
 
 void kvl_help_free(struct kvl_help *h)

@@ -24,11 +24,16 @@ struct kvl_help {
   uint32_t count;
 };
 
-/* The whole text of `command --help`. NULL: no memory, or no temporary file. The caller frees. */
-char *kvl_help_print(const struct kvl_command *command);
-/* The same, taken apart. -ENOMEM, -EIO. */
-int kvl_help_read(struct kvl_help *help, const struct kvl_command *command);
+/* The whole text of `command --help`, or of `command subcommand --help`. NULL: no memory, or no temporary file. The caller frees. */
+char *kvl_help_print(const struct kvl_command *command, const char *subcommand);
+/* A text taken apart. -ENOMEM. */
+int kvl_help_parse(struct kvl_help *help, const char *text);
+/* Both. -ENOMEM, -EIO. */
+int kvl_help_read(struct kvl_help *help, const struct kvl_command *command, const char *subcommand);
 void kvl_help_free(struct kvl_help *help);
+
+/* "kvloan results list --store=FILE": the subcommand of a usage line, *length letters; 0: it has none. */
+const char *kvl_help_subcommand(const char *usage, size_t *length);
 
 /* help_man.c: the manual page, in mdoc. -ENOMEM, -EIO. */
 int kvl_help_man(FILE *out);

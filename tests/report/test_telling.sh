@@ -111,6 +111,10 @@ refuses 2 'which runs?' report --store="s '&.db"
 refuses 2 'did you mean --title?' report --store="s '&.db" --titel=x 1
 refuses 1 'no run 99' report --store="s '&.db" 99 --out=x.html
 
+run report --store="s '&.db" 3 --explain --out=next.html
+[ $code -eq 0 ] && "$check" next.html 2>>err && grep -q '<h2>What to turn next</h2>' next.html && grep -q 'a host link that costs nothing' next.html
+result $? 'report --explain: what to turn next'
+
 # A sweep: its name is anybody's text as well.
 cat >sweep.json <<'END'
 {
