@@ -187,6 +187,7 @@ static int measure(struct cuda_plane *c, struct kvl_err *err)
     c->readers += c->stages[i].kind == KVL_STAGE_READ;
     if (c->stages[i].kind == KVL_STAGE_ANNOUNCE) {
       c->pool_cache = c->stages[i].cache;
+      c->pool_point = c->stages[i].point;
       c->points_all = d->points + 1;
     }
   }

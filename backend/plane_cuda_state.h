@@ -10,6 +10,7 @@
 #include "backend/gpu.h"
 #include "backend/layout.h"
 #include "backend/plane_cuda.h"
+#include "backend/pool_rows.h"
 #include "kernels/resolve_ref.h"
 
 enum {
@@ -96,6 +97,7 @@ struct cuda_gpu {
   unsigned char *block, *block_device; /* a step's lists (plane_cuda_step.c): pinned, and on the device */
   uint32_t *check;              /* pinned */
   struct kvl_step_outcome *outcome, *checked; /* pinned: of the graph; of the comparison after it */
+  struct kvl_pool_rows pools;   /* which rows of the pools are announced */
   struct kvl_fetch *bank_copies;
   kvl_row *bank_dropped;
   uint32_t *bank_copy_count, *bank_drop_count, *bank_work;
@@ -144,7 +146,7 @@ struct cuda_plane {
   struct kvl_cache_geometry mirror_geometry[KVL_REFDEV_CACHES];
   uint32_t readers, pages_max, queries_max, k_max;
   uint32_t points_all;          /* selections, and the pool as one more */
-  uint32_t pool_cache;
+  uint32_t pool_cache, pool_point; /* whose pool is announced, and after which selection */
   uint64_t frame_offset[KVL_REFDEV_CACHES];  /* bytes of a cache's rows within a frame */
   uint64_t host_offset[KVL_REFDEV_CACHES];   /* bytes of a cache's rows within a slot's history */
   uint32_t rows_max[KVL_REFDEV_CACHES];

@@ -87,6 +87,10 @@ static int open_bank(struct cuda_gpu *g, struct kvl_err *err)
   if (c->points_all == c->config.device.points) {
     return 0;
   }
+  int ready = kvl_pool_rows_init(&g->pools, (uint64_t)c->queries_max * c->config.pool_blocks, c->k_max);
+  if (ready != 0) {
+    return kvl_err_set(err, ready, "no memory for the candidate pools");
+  }
   uint64_t slots = c->config.device.slots, bank = c->layout.geometry[c->pool_cache].bank_rows;
   uint64_t lanes = (uint64_t)c->queries_max * c->config.pool_blocks * c->config.pool_rows_per_block;
   int rc = kvl_gpu_alloc(g->gpu, slots * bank * sizeof *g->bank_copies, 0, "the list of bank copies", (void **)&g->bank_copies, err);
@@ -176,6 +180,7 @@ void kvl_cuda_steps_close(struct cuda_gpu *g)
   kvl_gpu_unpin(g->gpu, g->outcome, sizeof *g->outcome, 0);
   kvl_gpu_unpin(g->gpu, g->checked, sizeof *g->checked, 0);
   kvl_gpu_unpin(g->gpu, g->stamps, (uint64_t)c->stamp_pairs * 16, 0);
+  kvl_pool_rows_deinit(&g->pools);
   free(g->graph);
   free(g->committed);
   free(g->leaving);
@@ -364,30 +369,6 @@ static uint32_t *selection_of(const struct cuda_gpu *g, kvl_request slot, uint32
   return g->selections + ((uint64_t)slot * 2 + half) * g->plane->selection_words;
 }
 
-/* Rows of the blocks of one query's pool: committed ones, each block once a request, no more than there is room for. As the reference device does. */
-static uint32_t pool_rows(struct cuda_gpu *g, const struct kvl_gpu_point *point, uint32_t tokens, const int32_t *blocks, uint32_t count, bool first,
-                          int32_t *rows, uint64_t *room)
-{
-  struct cuda_plane *c = g->plane;
-  uint32_t per_block = c->config.pool_rows_per_block, n = 0;
-  uint64_t committed = tokens / c->config.device.cache[point->cache].tokens_per_row;
-  g->epoch += first;
-  for (uint32_t b = 0; b < count; b++) {
-    uint64_t row = (uint64_t)(uint32_t)blocks[b] * per_block, left = row < committed ? committed - row : 0;
-    left = left < per_block ? left : per_block;
-    left = left < *room ? left : *room;
-    if (g->seen[blocks[b]] == g->epoch) {
-      continue;
-    }
-    g->seen[blocks[b]] = g->epoch;
-    for (uint64_t i = 0; i < left; i++) {
-      rows[n++] = (int32_t)(row + i);
-    }
-    *room -= left;
-  }
-  return n;
-}
-
 /* The slot's selections for a step at `tokens` committed tokens, into the half of its pinned buffer. */
 static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_t queries, uint32_t half)
 {
@@ -395,7 +376,11 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
   const struct kvl_plane_inputs *in = &c->config.inputs;
   struct cuda_slot *slot = &g->slot[id];
   uint32_t *buffer = selection_of(g, id, half);
-  uint64_t room_all = c->config.device.pool_rows_max == 0 ? UINT64_MAX : c->config.device.pool_rows_max, room = room_all;
+  bool pooled = c->points_all != c->config.device.points;
+  if (pooled) {
+    kvl_pool_rows_begin(&g->pools, queries, c->config.pool_rows_per_block, tokens / c->config.device.cache[c->pool_cache].tokens_per_row,
+                        c->config.device.pool_rows_max);
+  }
   if (c->points_all != 0) {
     in->step(in->context, g->index, id, tokens, queries);
   }
@@ -410,11 +395,13 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
         memcpy(rows, from, n[q] * sizeof *rows);
         continue;
       }
+      const int32_t *selected;
+      uint32_t k = in->rows(in->context, g->index, id, c->config.device.point[c->pool_point].selection, q, &selected);
       uint32_t blocks = in->pool(in->context, g->index, id, q, &from);
-      n[q] = pool_rows(g, point, tokens, from, blocks < c->config.pool_blocks ? blocks : c->config.pool_blocks, q == 0, rows, &room);
+      n[q] = kvl_pool_rows_add(&g->pools, from, blocks < c->config.pool_blocks ? blocks : c->config.pool_blocks, selected, k, rows);
     }
   }
-  slot->candidates = (uint32_t)(room_all - room);
+  slot->candidates = pooled ? (uint32_t)g->pools.announced : 0;
   slot->prepared_tokens = tokens;
   slot->prepared_queries = queries;
   slot->prepared_half = half;
