@@ -45,8 +45,8 @@ struct cuda_slot {
   void *mirror_memory;
   kvl_frame *page_map;          /* [pages_max] as on the device, as of version */
   uint64_t page_map_version;
-  uint32_t prepared_tokens, prepared_queries, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
-  uint32_t candidates;          /* rows of its pools in that buffer */
+  uint32_t prepared_tokens, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
+  uint32_t candidates[KVL_STEP_QUERIES_MAX]; /* rows announced by the queries so far, of its pools in that buffer */
   struct kvl_fill *fill;        /* pinned: the fills of its opening, at most 3 a cache */
   uint32_t *fill_count;         /* pinned: [2] of the two launches */
 };

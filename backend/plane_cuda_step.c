@@ -370,11 +370,12 @@ static uint32_t *selection_of(const struct cuda_gpu *g, kvl_request slot, uint32
 }
 
 /* The slot's selections for a step at `tokens` committed tokens, into the half of its pinned buffer. */
-static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_t queries, uint32_t half)
+static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_t half)
 {
   struct cuda_plane *c = g->plane;
   const struct kvl_plane_inputs *in = &c->config.inputs;
   struct cuda_slot *slot = &g->slot[id];
+  uint32_t queries = c->queries_max; /* how many are verified is not known yet; the first of them are the same however many follow */
   uint32_t *buffer = selection_of(g, id, half);
   bool pooled = c->points_all != c->config.device.points;
   if (pooled) {
@@ -399,11 +400,10 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
       uint32_t k = in->rows(in->context, g->index, id, c->config.device.point[c->pool_point].selection, q, &selected);
       uint32_t blocks = in->pool(in->context, g->index, id, q, &from);
       n[q] = kvl_pool_rows_add(&g->pools, from, blocks < c->config.pool_blocks ? blocks : c->config.pool_blocks, selected, k, rows);
+      slot->candidates[q] = (uint32_t)g->pools.announced;
     }
   }
-  slot->candidates = pooled ? (uint32_t)g->pools.announced : 0;
   slot->prepared_tokens = tokens;
-  slot->prepared_queries = queries;
   slot->prepared_half = half;
 }
 
@@ -597,9 +597,9 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
     const struct kvl_step_item *item = &step->items[i];
     struct cuda_slot *slot = &g->slot[item->slot];
     rc = kvl_cuda_wait_filled(g, item->slot, g->main, err);
-    bool ready = slot->prepared_tokens == item->tokens && slot->prepared_queries == item->queries && slot->prepared_half == half;
+    bool ready = slot->prepared_tokens == item->tokens && slot->prepared_half == half;
     if (!ready) {
-      prepare(g, item->slot, item->tokens, item->queries, half);
+      prepare(g, item->slot, item->tokens, half);
     }
     if (!ready || !g->ahead_uploaded) {
       uint64_t at = ((uint64_t)item->slot * 2 + half) * c->selection_words;
@@ -609,7 +609,7 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
     }
     queries += item->queries;
     history += item->tokens;
-    g->candidates += slot->candidates;
+    g->candidates += c->points_all == c->config.device.points ? 0 : slot->candidates[item->queries - 1];
     items_at(g->block, &b)[i] = (struct kvl_gpu_item){.slot = (int32_t)item->slot, .tokens = item->tokens, .queries = item->queries, .whole = item->whole,
                                        .pages = item->page_map == NULL ? 0 : item->pages, .half = half};
   }
@@ -638,7 +638,7 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
   return rc;
 }
 
-/* While the GPU works: what the same batch will select next, if it goes on as it does without speculation. A request at a time, between two looks at
+/* While the GPU works: what the same batch will select next, if it goes on. A request at a time, between two looks at
  * what has completed; what is not done when the next step is submitted is made then. */
 int kvl_cuda_look_ahead(struct cuda_gpu *g, struct kvl_err *err)
 {
@@ -646,7 +646,7 @@ int kvl_cuda_look_ahead(struct cuda_gpu *g, struct kvl_err *err)
   uint32_t half = (g->number + 1) & 1u;
   if (g->ahead_next < g->ahead_count) {
     const struct ahead *a = &g->ahead[g->ahead_next++];
-    prepare(g, a->slot, a->tokens, 1, half);
+    prepare(g, a->slot, a->tokens, half);
     g->ahead_slots = a->slot >= g->ahead_slots ? a->slot + 1 : g->ahead_slots;
     return 1;
   }
@@ -667,7 +667,7 @@ static void plan_ahead(struct cuda_gpu *g, const struct kvl_plane_step *step)
   struct cuda_plane *c = g->plane;
   g->ahead_count = g->ahead_next = g->ahead_slots = 0;
   g->ahead_uploaded = false;
-  for (uint32_t i = 0; c->queries_max == 1 && c->selection_words != 0 && i < step->count; i++) {
+  for (uint32_t i = 0; c->selection_words != 0 && i < step->count; i++) {
     const struct kvl_step_item *item = &step->items[i];
     if (item->tokens + item->commit < c->config.tokens_max) {
       g->ahead[g->ahead_count++] = (struct ahead){item->slot, item->tokens + item->commit};

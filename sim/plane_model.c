@@ -203,7 +203,8 @@ static void resolve_item(void *context, uint32_t thread, uint32_t index)
   struct model_plane *m = context;
   const struct kvl_step_item *item = &m->submitting->items[index];
   struct gpu *g = &m->gpu[m->submitting->gpu];
-  kvl_stream_step(g->slot[item->slot].stream, item->tokens, item->queries);
+  /* As many queries as any step may have: what a query selects must not depend on how many follow it, and a plane may ask before it is known. */
+  kvl_stream_step(g->slot[item->slot].stream, item->tokens, m->config.queries_max == 0 ? 1 : m->config.queries_max);
   if (g->bytes != NULL) {
     kvl_bytes_step(g->bytes, item);
   }

@@ -1,0 +1,68 @@
+#!/bin/sh
+# The CUDA plane's own logic, on a device without a GPU: test_plane_cuda.sh KVLOAN_FAKE. Whole runs against the wall clock, every selected row of every step read
+# back, then the recorded completions replayed in the model plane: bytes, counts and decisions must be the same. Then the device fails, call by call.
+set -u
+fake=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cat >"$work/s.json" <<'END'
+{
+  "name": "small", "model": "deepseek-v4.1-flash", "mode": "adaptive", "costs": "deepseek-v4.1-flash.b300",
+  "node": {"hardware": "h200", "prefill_gpus": 1, "decode_gpus": 1, "kv_pool_bytes": 25000000, "host_pool_bytes": 400000000},
+  "policy": {"hot_rows": 1024, "bank_rows": 0, "page_tokens": 64, "tail_tokens": 256},
+  "workload": {"kind": "closed", "concurrency": 6, "requests": 10, "input_tokens": 5000, "cached_tokens": 4992, "output_tokens": 30},
+  "selection": {"source": "preset", "preset": "hot-a", "library_sessions": 0}, "seed": 3
+}
+END
+n=0
+ok() { n=$((n + 1)); echo "ok $n - $1"; }
+not_ok() { n=$((n + 1)); echo "not ok $n - $1"; sed 's/^/# /' "$work/err" | head -5; }
+run() { # NAME SETTINGS...
+  name=$1
+  shift
+  if ! "$fake" run "$work/s.json" --plane=cuda --check=all --quiet --record="$work/log" --set=costs.prefill_fixed_ms=2 "$@" >"$work/out" 2>"$work/err"; then
+    not_ok "$name: run"
+  elif ! grep -q ' selected rows read back through their addresses, 0 differ' "$work/err" && [ "$name" != resident ]; then
+    not_ok "$name: bytes"
+  elif ! "$fake" replay "$work/log" >"$work/out" 2>"$work/err"; then
+    not_ok "$name: replay"
+  else
+    ok "$name"
+  fi
+}
+drafts='--set=speculation.method=dspark --set=speculation.accepted_mean=3.1 --set=speculation.cost_table=[[1,13.4],[400,90]] --set=policy.tail_tokens=512'
+pool='--set=policy.prefetch=pool --set=policy.bank_rows=1024 --set=model.pool_blocks=512 --set=model.pool_rows_per_block=2 --set=workload.requests=6'
+run adaptive
+run fixed --set=mode=fixed --set=policy.hot_rows=100
+run resident --set=mode=resident --set=node.kv_pool_bytes=60000000
+run "population beside the steps, pages completed and kept" --set=policy.admission_copy=side_stream --set=workload.input_tokens=5030 --set=policy.page_tokens=32 \
+  --set=workload.output_tokens=80 --set=workload.requests=8
+run "population in pieces" --set=policy.admission_copy=bounded --set=policy.admission_chunk_bytes=300000
+run "orders that go by selections" --set=policy.revoke_order=least_selected --set=policy.give_back_order=most_selected
+run "no hot cache" --set=policy.hot_rows=0 --set=workload.requests=6
+run "two GPUs" --set=node.decode_gpus=2
+run "layer sharing off" --set=policy.layer_sharing=off --set=workload.requests=6
+# shellcheck disable=SC2086
+run speculation $drafts --set=node.kv_pool_bytes=33000000
+# shellcheck disable=SC2086
+run pools $pool --set=node.kv_pool_bytes=30000000
+# shellcheck disable=SC2086
+run "pools and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000
+# shellcheck disable=SC2086
+run "pools with a limit and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000 --set=policy.pool_rows_max=900
+run "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
+
+# The n-th call of the device fails, for n over the opening and on into the run: one line, no log that looks whole, a clean end.
+bad=0
+for i in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597 2584 4181; do
+  rm -f "$work/log"
+  FAKE_GPU_FAIL=$i "$fake" run "$work/s.json" --plane=cuda --quiet --record="$work/log" --set=workload.requests=3 --set=costs.prefill_fixed_ms=2 >"$work/out" 2>"$work/err"
+  rc=$?
+  if [ $rc -ne 1 ] || [ "$(grep -c 'was told to fail' "$work/err")" -ne 1 ] || [ -e "$work/log" ]; then
+    bad=1
+    echo "# call $i: exit $rc"
+    break
+  fi
+done
+if [ $bad -eq 0 ]; then ok "a device that fails"; else not_ok "a device that fails"; fi
+echo "1..$n"
