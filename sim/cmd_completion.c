@@ -118,7 +118,7 @@ static void offer_settings(struct offer *o)
   const char *typed = o->typed + strlen("--set="), *equals = strchr(typed, '=');
   static const struct {
     const char *key, *kind;
-  } named[] = {{"model", "models"}, {"node.hardware", "hardware"}, {"costs", "costs"}};
+  } named[] = {{"model", "models"}, {"node.hardware", "hardware"}, {"costs", "costs"}, {"speculation", "speculation"}};
   for (size_t i = 0; i < sizeof named / sizeof named[0]; i++) {
     char prefix[64];
     (void)snprintf(prefix, sizeof prefix, "--set=%s=", named[i].key);

@@ -74,7 +74,12 @@ static void sum_link(struct kvl_explain_facts *f)
   }
   f->link.population = f->moved_pages[1] * f->page_bytes;
   f->link.give_back = f->moved_pages[2] * f->page_bytes;
-  uint64_t known = f->link.demand + f->link.population + f->link.give_back, total = f->run->summary.host_link_bytes;
+  for (uint32_t p = 0; p < s->model.selection.points && s->policy.prefetch == KVL_PREFETCH_POOL; p++) {
+    if (s->model.selection.point[p].layer == s->model.pool_layer) { /* the cache whose pool is announced */
+      f->link.prefetch = f->run->summary.prefetch_copied * s->model.cache[s->model.selection.point[p].cache].row_bytes;
+    }
+  }
+  uint64_t known = f->link.demand + f->link.population + f->link.give_back + f->link.prefetch, total = f->run->summary.host_link_bytes;
   f->link.other = total > known ? total - known : 0;
   double seconds = f->run->summary.simulated_s * s->node.decode_gpus;
   f->link_gb_per_s = seconds > 0.0 ? (double)total / seconds / 1e9 : 0.0;
@@ -173,6 +178,32 @@ int kvl_explain_read(struct kvl_explain_facts *f, struct kvl_store *store, const
     find_binding(f);
   }
   return rc;
+}
+
+void kvl_explain_prefetch(const struct kvl_summary *s, char *text, size_t size)
+{
+  text[0] = '\0';
+  if (s->prefetch_groups > 0) {
+    char rows[KVL_TEXT_NUMBER_MAX], late[96] = "all of them";
+    uint64_t ended = s->prefetch_used + s->prefetch_unused, waited = s->prefetch_groups - s->prefetch_landed;
+    if (waited > 0) {
+      (void)snprintf(late, sizeof late, "%.1f %% (the others were waited for %.3g ms on average)", 100.0 * (double)s->prefetch_landed / (double)s->prefetch_groups,
+                     s->prefetch_wait_ms / (double)waited);
+    }
+    (void)snprintf(text, size, "Prefetch: of the announcements that had anything to copy, %s had landed when first asked; of %s rows copied, %.1f %% were named before they were given "
+                   "up; %.2f %% of the rows selected at the later layers still came on demand.", late, kvl_text_count(rows, s->prefetch_copied),
+                   ended > 0 ? 100.0 * (double)s->prefetch_used / (double)ended : 0.0,
+                   s->prefetch_later_lanes > 0 ? 100.0 * (double)s->prefetch_later_demand / (double)s->prefetch_later_lanes : 0.0);
+  }
+}
+
+void kvl_explain_speculation(const struct kvl_summary *s, char *text, size_t size)
+{
+  text[0] = '\0';
+  if (s->drafts_verified > 0) {
+    (void)snprintf(text, size, "Speculation: %.1f %% of the drafts that were verified were accepted, %.2f tokens a step and request; drafting takes %.1f %% of the steps' time.",
+                   100.0 * (double)s->drafts_accepted / (double)s->drafts_verified, s->tokens_per_step_per_request, 100.0 * s->draft_time_share);
+  }
 }
 
 void kvl_explain_workload(const struct kvl_scenario *s, char *text, size_t size)

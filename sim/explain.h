@@ -15,7 +15,7 @@
 
 /* ---- facts ---- */
 
-enum { KVL_EXPLAIN_SLICES = 10, KVL_EXPLAIN_POINTS = KVL_POINTS_MAX, KVL_EXPLAIN_LINE = 400 };
+enum { KVL_EXPLAIN_SLICES = 10, KVL_EXPLAIN_POINTS = KVL_POINTS_MAX, KVL_EXPLAIN_LINE = 512 };
 
 struct kvl_explain_slice { /* a tenth of the run; shares in percent of HBM */
   double from_s, to_s, batch, waiting, reserved, lent, retiring, free, history;
@@ -41,7 +41,7 @@ struct kvl_explain_facts {
   uint64_t moved_pages[4];         /* revoked (nothing crosses the link), populated, given back, kept */
   uint64_t page_bytes;
   struct {                         /* bytes over the host links; they add up to the summary's total where that is larger */
-    uint64_t demand, population, give_back, other;
+    uint64_t demand, population, give_back, prefetch, other;
   } link;
   double link_gb_per_s;            /* mean of one decode GPU, while the run lasted */
   uint64_t sessions_fit;           /* of the workload's size on a decode GPU; 0: sizes vary */
@@ -53,6 +53,10 @@ struct kvl_explain_facts {
 /* `run` and `scenario` must outlive the facts. `line` may be NULL (allocated here then). */
 int kvl_explain_read(struct kvl_explain_facts *facts, struct kvl_store *store, const struct kvl_stored_run *run, const struct kvl_scenario *scenario,
                      struct kvl_err *err);
+
+/* What candidate prefetch and speculation did, a sentence each; "" when the run had none. */
+void kvl_explain_prefetch(const struct kvl_summary *summary, char *text, size_t size);
+void kvl_explain_speculation(const struct kvl_summary *summary, char *text, size_t size);
 
 /* "256 concurrent sessions of 500,000 tokens in (499,968 cached) and 800 out; 384 requests" and the like. */
 void kvl_explain_workload(const struct kvl_scenario *scenario, char *text, size_t size);

@@ -140,7 +140,7 @@ static void add_bounds(struct kvl_what_if *w, const struct kvl_explain_facts *f)
 }
 
 /* Settings that could matter to this run, the likely ones first: `knobs` of them are turned. */
-static void add_settings(struct kvl_what_if *w, const struct kvl_explain_facts *f, const char *json)
+static void add_settings(struct kvl_what_if *w, const struct kvl_explain_facts *f)
 {
   const struct kvl_scenario *s = f->scenario;
   const struct kvl_summary *sum = &f->run->summary;
@@ -162,6 +162,16 @@ static void add_settings(struct kvl_what_if *w, const struct kvl_explain_facts *
     add_number(w, KVL_TRY_SETTING, "policy.hot_rows", 2ull * s->policy.hot_rows);
     add_number(w, KVL_TRY_SETTING, "policy.hot_rows", s->policy.hot_rows / 2u);
   }
+  if (s->speculation.method != KVL_SPECULATION_NONE) {
+    add_knob(w, KVL_TRY_SETTING, "speculation.method=none");
+  } else { /* a descriptor made for this model, where there is one */
+    static const char *const kinds[] = {"dspark", "mtp"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+      char text[128];
+      (void)snprintf(text, sizeof text, "speculation=%.80s.%s", s->model.name, kinds[i]);
+      add_knob(w, KVL_TRY_SETTING, text);
+    }
+  }
   if (adaptive) {
     add_knob(w, KVL_TRY_SETTING, "mode=fixed");
   }
@@ -179,9 +189,6 @@ static void add_settings(struct kvl_what_if *w, const struct kvl_explain_facts *
   }
   if (adaptive && sum->pages_given_back > 0) {
     add_number(w, KVL_TRY_SETTING, "policy.give_back_bytes_max", 4ull * s->policy.give_back_bytes_max);
-  }
-  if (strstr(json, "\"dspark\"") != NULL) {
-    add_knob(w, KVL_TRY_SETTING, "speculation.method=none");
   }
   if (adaptive) {
     add_number(w, KVL_TRY_SETTING, "policy.page_tokens", 2ull * s->policy.page_tokens);
@@ -396,7 +403,7 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
   }
   (void)add_try(w, KVL_TRY_BASE, "as it was run");
   add_bounds(w, f);
-  add_settings(w, f, json);
+  add_settings(w, f);
   add_hardware(w, f);
   rc = weed(&b, o->knobs);
   if (rc != 0) {

@@ -45,7 +45,8 @@ const char *kvl_try_verdict(char text[KVL_TRY_VERDICT_MAX], const struct kvl_wha
 void kvl_explain_link(const struct kvl_explain_facts *f, struct kvl_link_part parts[KVL_LINK_PARTS])
 {
   const struct kvl_link_part all[KVL_LINK_PARTS] = {{"demand misses", "demand", f->link.demand}, {"population of new sessions", "population", f->link.population},
-                                                    {"give-back", "give_back", f->link.give_back}, {"other (write-back, prefetch)", "other", f->link.other}};
+                                                    {"give-back", "give_back", f->link.give_back}, {"prefetch", "prefetch", f->link.prefetch},
+                                                    {"other", "other", f->link.other}};
   memcpy(parts, all, sizeof all);
 }
 
@@ -116,6 +117,15 @@ static void table_link(FILE *out, const struct kvl_explain_facts *f)
                     s->host_link_bytes > 0 ? 100.0 * (double)parts[i].bytes / (double)s->host_link_bytes : 0.0);
     }
   }
+}
+
+static void table_extras(FILE *out, const struct kvl_summary *s)
+{
+  char text[KVL_EXPLAIN_LINE];
+  kvl_explain_prefetch(s, text, sizeof text);
+  (void)fprintf(out, "%s%s%s", text[0] != '\0' ? "\n" : "", text, text[0] != '\0' ? "\n" : "");
+  kvl_explain_speculation(s, text, sizeof text);
+  (void)fprintf(out, "%s%s%s", text[0] != '\0' ? "\n" : "", text, text[0] != '\0' ? "\n" : "");
 }
 
 static void table_layer(FILE *out, const char *layer, const char *cache, const uint64_t lanes[KVL_REPORT_TIERS], uint64_t all)
@@ -209,6 +219,7 @@ static void write_table(FILE *out, const struct kvl_explain_facts *f, const stru
   table_hbm(out, f);
   table_link(out, f);
   table_layers(out, f);
+  table_extras(out, &f->run->summary);
   if (w != NULL) {
     table_tries(out, w);
   }
@@ -319,7 +330,15 @@ static void write_json(FILE *out, const struct kvl_explain_facts *f, const struc
   for (int i = 0; i < KVL_LINK_PARTS; i++) {
     (void)fprintf(out, ", \"%s_bytes\": %" PRIu64, parts[i].key, parts[i].bytes);
   }
-  (void)fputs("},\n  \"layers\": [", out);
+  (void)fputs("}", out);
+  if (s->prefetch_groups > 0) {
+    json_number(out, ",\n  ", "prefetch_landed_share", (double)s->prefetch_landed / (double)s->prefetch_groups);
+  }
+  if (s->drafts_verified > 0) {
+    json_number(out, ",\n  ", "drafts_accepted_share", (double)s->drafts_accepted / (double)s->drafts_verified);
+    json_number(out, ",\n  ", "tokens_per_step_per_request", s->tokens_per_step_per_request);
+  }
+  (void)fputs(",\n  \"layers\": [", out);
   for (uint32_t p = 0; p < f->points; p++) {
     (void)fprintf(out, "%s\n    {\"layer\": %u, \"cache\": ", p == 0 ? "" : ",", f->point[p].layer);
     kvl_text_json_string(out, cache_name(f, f->point[p].cache));

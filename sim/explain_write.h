@@ -21,12 +21,12 @@ double kvl_try_value(const struct kvl_summary *summary, uint32_t column);
 /* "+3.2 %", "a trade: +3.2 %, loses 5.1 %", or why it did not run. */
 enum { KVL_TRY_VERDICT_MAX = 480 };
 const char *kvl_try_verdict(char text[KVL_TRY_VERDICT_MAX], const struct kvl_what_if *what_if, uint32_t index);
-/* What the link's bytes were for, four of them. */
+/* What the link's bytes were for. */
 struct kvl_link_part {
   const char *name, *key;
   uint64_t bytes;
 };
-enum { KVL_LINK_PARTS = 4 };
+enum { KVL_LINK_PARTS = 5 };
 void kvl_explain_link(const struct kvl_explain_facts *facts, struct kvl_link_part parts[KVL_LINK_PARTS]);
 
 #endif

@@ -79,7 +79,17 @@ static int evidence(struct kvl_report *r, const struct kvl_report_source *src, i
   const char *const label[] = {"all requests"}, *const mark[] = {""};
   struct kvl_report_runs runs = {src->run, label, mark, 1};
   rc = rc != 0 ? rc : kvl_report_picture_code(kvl_report_distributions(r, src->gnuplot, src->store, &runs, err), no_pictures);
-  return rc != 0 ? rc : kvl_report_picture_code(kvl_report_layers(r, src->gnuplot, src->store, run->id, err), no_pictures);
+  rc = rc != 0 ? rc : kvl_report_picture_code(kvl_report_layers(r, src->gnuplot, src->store, run->id, err), no_pictures);
+  char text[KVL_EXPLAIN_LINE];
+  kvl_explain_prefetch(&run->summary, text, sizeof text);
+  if (text[0] != '\0') {
+    kvl_report_text(r, "%s", text);
+  }
+  kvl_explain_speculation(&run->summary, text, sizeof text);
+  if (text[0] != '\0') {
+    kvl_report_text(r, "%s", text);
+  }
+  return rc;
 }
 
 static void tables(struct kvl_report *r, const struct kvl_explain_facts *f)

@@ -241,6 +241,30 @@ START_TEST(clairvoyance_bounds_lru)
 }
 END_TEST
 
+START_TEST(prefetch_and_speculation_are_told)
+{
+  static const char *const sets[] = {"policy.prefetch=pool", "policy.bank_rows=4096", "speculation=deepseek-v4.1-flash.dspark", "node.kv_pool_bytes=1000000000"};
+  struct fixture f;
+  char text[KVL_EXPLAIN_LINE];
+  begin(&f, NULL, 0);
+  kvl_explain_prefetch(&f.list.run[0].summary, text, sizeof text);
+  ck_assert_str_eq(text, "");
+  kvl_explain_speculation(&f.list.run[0].summary, text, sizeof text);
+  ck_assert_str_eq(text, "");
+  end(&f);
+  begin(&f, sets, 4);
+  const struct kvl_summary *s = &f.list.run[0].summary;
+  kvl_explain_speculation(s, text, sizeof text);
+  ck_assert_msg(strstr(text, "of the drafts that were verified were accepted") != NULL, "%s", text);
+  ck_assert_uint_gt(s->prefetch_groups, 0);
+  kvl_explain_prefetch(s, text, sizeof text);
+  ck_assert_msg(strstr(text, "had landed when first asked") != NULL && strlen(text) < sizeof text - 1, "%s", text);
+  ck_assert_uint_gt(f.facts->link.prefetch, 0);
+  ck_assert_uint_le(f.facts->link.demand + f.facts->link.population + f.facts->link.give_back + f.facts->link.prefetch, s->host_link_bytes);
+  end(&f);
+}
+END_TEST
+
 START_TEST(rates_of_stages)
 {
   struct kvl_scenario_doc *doc = NULL;
@@ -274,4 +298,4 @@ START_TEST(a_trace_of_another_history_is_noted)
 END_TEST
 
 KVL_TAP_MAIN("explain", facts_add_up_to_the_summary, what_binds_is_named, the_knob_that_is_recommended_has_been_run, threads_and_order_do_not_matter,
-             a_stop_ends_the_re_runs, clairvoyance_bounds_lru, rates_of_stages, a_trace_of_another_history_is_noted)
+             a_stop_ends_the_re_runs, clairvoyance_bounds_lru, prefetch_and_speculation_are_told, rates_of_stages, a_trace_of_another_history_is_noted)
