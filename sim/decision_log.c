@@ -37,6 +37,19 @@ static void hash_word(struct hash *h, uint32_t word)
   }
 }
 
+static void hash_frames(struct hash *h, const kvl_frame *frame, uint32_t count)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ /* as they lie: a step's page maps are a megabyte and more */
+  (void)XXH64_update(&h->state, h->bytes, h->used);
+  h->used = 0;
+  (void)XXH64_update(&h->state, frame, count * sizeof *frame);
+#else
+  for (uint32_t i = 0; i < count; i++) {
+    hash_word(h, (uint32_t)frame[i]);
+  }
+#endif
+}
+
 static uint64_t hash_end(struct hash *h)
 {
   (void)XXH64_update(&h->state, h->bytes, h->used);
@@ -119,8 +132,8 @@ void kvl_log_line_step(char *line, const struct kvl_plane_step *step)
     hash_word(&items, item->commit);
     hash_word(&items, item->pages);
     hash_word(&items, item->whole);
-    for (uint32_t p = 0; p < item->pages; p++) {
-      hash_word(&maps, (uint32_t)item->page_map[p]);
+    if (item->pages != 0) {
+      hash_frames(&maps, item->page_map, item->pages);
     }
   }
   put(&l, "step %u %" PRIu64 " join %u revoked %u serial %u %016" PRIx64, step->gpu, step->number, step->admissions, step->revoked_pages,
