@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_progress.h"
 #include "sim/plane_model.h"
 #include "sim/run.h"
 #include "sim/trace_note.h"
@@ -38,34 +38,6 @@ static void on_signal(int number)
 {
   (void)number;
   stop = 1;
-}
-
-/* Progress: one line on a terminal, rewritten at most ten times a second; ETA from the share of requests done. */
-struct progress {
-  struct timespec started, shown;
-  bool any;
-};
-
-static double seconds_between(const struct timespec *a, const struct timespec *b)
-{
-  return (double)(b->tv_sec - a->tv_sec) + (double)(b->tv_nsec - a->tv_nsec) * 1e-9;
-}
-
-static void show_progress(void *context, uint64_t now_ns, uint64_t done, uint64_t total)
-{
-  struct progress *p = context;
-  struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  if (p->any && seconds_between(&p->shown, &t) < 0.1) {
-    return;
-  }
-  p->any = true;
-  p->shown = t;
-  double elapsed = seconds_between(&p->started, &t);
-  fprintf(stderr, "\r%8.1f s simulated, %" PRIu64 " of %" PRIu64 " requests done", (double)now_ns / 1e9, done, total);
-  if (done != 0 && total != 0) {
-    fprintf(stderr, ", %.0f s to go   ", elapsed / (double)done * (double)(total - done));
-  }
 }
 
 static char *join_arguments(int argc, char **argv)
@@ -208,17 +180,15 @@ int kvl_cmd_run(int argc, char **argv)
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
   (void)sigaction(SIGHUP, &action, NULL);
-  struct progress progress = {.any = false};
-  (void)clock_gettime(CLOCK_MONOTONIC, &progress.started);
+  struct kvl_cmd_progress progress;
+  kvl_cmd_progress_begin(&progress, "");
   if (!quiet && isatty(STDERR_FILENO) == 1) {
-    run.progress = show_progress;
+    run.progress = kvl_cmd_progress_show;
     run.progress_context = &progress;
   }
   struct kvl_run_result result;
   int rc = kvl_run(doc, &run, &result, &err);
-  if (progress.any) {
-    fprintf(stderr, "\r\033[K");
-  }
+  kvl_cmd_progress_end(&progress);
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);
   } else {

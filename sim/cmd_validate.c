@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_progress.h"
 #include "sim/validate.h"
 
 enum { SETS_MAX = 256 };
@@ -68,7 +70,15 @@ static int validate(const char *path, const char *const *sets, unsigned set_coun
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
   (void)sigaction(SIGHUP, &action, NULL);
-  int rc = kvl_validate(doc, options, &result, &err);
+  struct kvl_run_options o = *options;
+  struct kvl_cmd_progress progress;
+  kvl_cmd_progress_begin(&progress, "measured, then forecast: ");
+  if (isatty(STDERR_FILENO) == 1) {
+    o.progress = kvl_cmd_progress_show;
+    o.progress_context = &progress;
+  }
+  int rc = kvl_validate(doc, &o, &result, &err);
+  kvl_cmd_progress_end(&progress);
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);
     code = stop != 0 ? 130 : 1;

@@ -1,0 +1,45 @@
+#include "sim/cmd_progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static double seconds_between(const struct timespec *a, const struct timespec *b)
+{
+  return (double)(b->tv_sec - a->tv_sec) + (double)(b->tv_nsec - a->tv_nsec) * 1e-9;
+}
+
+void kvl_cmd_progress_begin(struct kvl_cmd_progress *p, const char *what)
+{
+  memset(p, 0, sizeof *p);
+  p->what = what;
+  (void)clock_gettime(CLOCK_MONOTONIC, &p->started);
+}
+
+void kvl_cmd_progress_show(void *context, uint64_t now_ns, uint64_t done, uint64_t total)
+{
+  struct kvl_cmd_progress *p = context;
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  if (p->any && seconds_between(&p->shown, &t) < 0.1) {
+    return;
+  }
+  if (done < p->last_done) {
+    p->started = t;
+  }
+  p->any = true;
+  p->shown = t;
+  p->last_done = done;
+  double elapsed = seconds_between(&p->started, &t);
+  fprintf(stderr, "\r%s%8.1f s simulated, %" PRIu64 " of %" PRIu64 " requests done", p->what, (double)now_ns / 1e9, done, total);
+  if (done != 0 && total != 0) {
+    fprintf(stderr, ", %.0f s to go   ", elapsed / (double)done * (double)(total - done));
+  }
+}
+
+void kvl_cmd_progress_end(const struct kvl_cmd_progress *p)
+{
+  if (p->any) {
+    fprintf(stderr, "\r\033[K");
+  }
+}
