@@ -60,7 +60,7 @@ static void print_row(enum kvl_format format, const struct kvl_reproduced_row *r
   }
   switch (format) {
   case KVL_FORMAT_TABLE:
-    printf("%-4s %-9s %-28s %-9s %10s %8s %12s %+9.1f %%  %-12s %s\n", r->published->id, r->published->mode, r->published->metric, r->published->unit,
+    printf("%-4s %-9s %-30s %-9s %10s %8s %12s %+9.1f %%  %-12s %s\n", r->published->id, r->published->mode, r->published->metric, r->published->unit,
            published, repeat, simulated, r->difference_percent, use_name[r->use], r->within ? "" : r->use == KVL_ROW_VERDICT ? "FAILS" : "off");
     break;
   case KVL_FORMAT_TSV:
@@ -109,7 +109,7 @@ static void print_table(const struct kvl_reproduction *r, const char *leave_out)
         continue;
       }
       if (!any) {
-        printf("%s%s\n%-4s %-9s %-28s %-9s %10s %8s %12s %11s  %s\n", use == 0 ? "" : "\n", parts[use], "id", "mode", "metric", "unit", "published", "repeat",
+        printf("%s%s\n%-4s %-9s %-30s %-9s %10s %8s %12s %11s  %s\n", use == 0 ? "" : "\n", parts[use], "id", "mode", "metric", "unit", "published", "repeat",
                "simulated", "difference", "use");
       }
       any = true;

@@ -12,7 +12,7 @@ check() { # check NAME, with the outcome of the last command
 }
 
 small="--set=speculation=deepseek-v4.1-flash.dspark --set=workload.input_tokens=20000 --set=workload.cached_tokens=19000 --set=workload.requests=24
-  --set=workload.concurrency=12 --set=workload.output_tokens=60 --set=workload.open_interval_ms=1 --set=node.kv_pool_bytes=1100000000"
+  --set=workload.concurrency=12 --set=workload.output_tokens=60 --set=workload.open_interval_ms=1 --set=node.kv_pool_bytes=2100000000"
 
 # 1: resident steps take what the profile says, so the table is the profile's law, to the nanosecond.
 "$program" dspark-table published-256 $small --set=mode=resident --set=selection.source=none --out="$work/resident.json" 2>"$work/err"
@@ -49,7 +49,7 @@ line() { # line NAME RC TEXT ARGUMENTS...
   check "$name"
 }
 line "without speculation" 1 "there is nothing to schedule" published-256
-line "requests of many sizes" 1 "requests of one size" mooncake-sample --set=speculation=deepseek-v4.1-flash.dspark
+line "requests of many sizes" 1 "requests of one size" mooncake-sample --set=speculation.method=dspark
 line "a batch that does not fit" 1 "nearest: " published-256 $small --batch-max=500
 line "no scenario" 2 "which scenario" --name=x
 line "an unknown option" 2 "did you mean --out" published-256 --ot=x
@@ -59,7 +59,7 @@ check "nothing half written"
 
 # 6: scenario check.
 "$program" scenario check published-256 --set=speculation=deepseek-v4.1-flash.dspark >"$work/check" 2>/dev/null
-grep -q '^  resident .* 30 *46  HBM pool' "$work/check" && grep -q 'speculation takes 800.0 MB' "$work/check" && grep -q 'draft state' "$work/check"
+grep -q '^  resident .* 30 *46  HBM pool' "$work/check" && grep -q 'speculation takes 1.80 GB' "$work/check" && grep -q 'draft state' "$work/check"
 check "scenario check: capacity with and without speculation"
 "$program" scenario check published-256 --set=speculation.method=dspark --set=speculation.accepted_mean=6.5 >"$work/out" 2>"$work/err"
 [ $? -eq 1 ] && grep -q 'speculation.accepted_mean: must be from 1 to 6' "$work/err"
