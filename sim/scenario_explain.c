@@ -377,6 +377,32 @@ static void table_capacity(FILE *out, const struct kvl_scenario *s, const struct
   }
 }
 
+/* Who shares a look-up, and what is fetched ahead. */
+static void table_look_ups(FILE *out, const struct kvl_scenario *s)
+{
+  const struct kvl_model *m = &s->model;
+  uint32_t readers = 0;
+  char bank[SMALL_TEXT], rows[SMALL_TEXT];
+  for (uint32_t p = 0; p < m->selection.points; p++) {
+    uint32_t there = m->layers - m->selection.point[p].layer;
+    readers += m->readers[p] < there ? m->readers[p] : there;
+  }
+  bool off = s->policy.layer_sharing == KVL_SHARING_OFF;
+  (void)fprintf(out, "  look-ups  %u a query for %u reading layers%s\n", (unsigned)(off ? readers : m->selection.points), (unsigned)readers,
+                off ? ": layer sharing is off" : "");
+  switch (s->policy.prefetch) {
+  case KVL_PREFETCH_NONE:
+    break;
+  case KVL_PREFETCH_POOL:
+    (void)fprintf(out, "  prefetch  the pool that layer %u announces (%s rows a query) into a bank of %s rows\n", (unsigned)m->pool_layer,
+                  grouped((uint64_t)m->pool_blocks * m->pool_rows_per_block, rows), grouped(s->policy.bank_rows, bank));
+    break;
+  case KVL_PREFETCH_PLAN:
+    (void)fputs("  prefetch  a selecting layer's fetch list goes again for the layers that share it, beside compute\n", out);
+    break;
+  }
+}
+
 static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const struct facts *f)
 {
   const struct kvl_scenario *s = &doc->scenario;
@@ -401,7 +427,9 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
     (void)fprintf(out, "  drafts    %s, %u a step: %s\n", s->speculation.name[0] != '\0' ? s->speculation.name : "dspark", (unsigned)s->speculation.drafts,
                   s->speculation.source);
   }
-  (void)fprintf(out, "  mode      %s\n\n", mode_names[s->mode]);
+  (void)fprintf(out, "  mode      %s\n", mode_names[s->mode]);
+  table_look_ups(out, s);
+  (void)fputc('\n', out);
   table_caches(out, m);
   table_inner(out, doc, doc->inner);
   uint64_t token_q8 = f->row_bytes_q8 + f->index_bytes_q8 + m->whole_bytes_per_token_q8;
