@@ -122,6 +122,9 @@ result $? 'what is stored is what was printed'
 "$program" run small.json --store=runs.db --quiet >/dev/null 2>&1
 expect 1 'run 2 has no validation' results export --store=runs.db 2 --what=validation
 expect 0 'small' results list --store=runs.db
+"$program" results merge merged.db runs.db >parsed 2>err && "$program" results export --store=merged.db 1 --what=validation >merged 2>>err &&
+  "$program" results export --store=runs.db 1 --what=validation >wanted 2>>err && cmp wanted merged >>err
+result $? 'a merged store has the comparison too'
 "$program" validate small.json >out 2>err # the default plane is the GPU
 got=$?
 if [ $got != 0 ]; then
