@@ -438,7 +438,8 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
     return kvl_err_set(err, -EINTR, "interrupted");
   }
   if (w->item[0].status != 0) {
-    return kvl_err_set(err, w->item[0].status, "%s: cannot be run again: %s", name, w->item[0].why);
+    return kvl_err_set(err, w->item[0].status, "%s: cannot be run again: %s%s", name, w->item[0].why,
+                       w->item[0].status == -ENOENT ? " (--set=workload.file=PATH, or selection.file, says where it is now)" : "");
   }
   judge(w);
   return 0;

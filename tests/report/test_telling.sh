@@ -153,6 +153,14 @@ refuses 2 'which run?' explain --store="s '&.db"
 refuses 1 'no such file' explain --store=nothing.db 1
 refuses 1 'nearest: policy.hot_rows' explain --store="s '&.db" 3 --set=policy.hotrows=1 --knobs=0
 
+printf '{"timestamp": %d, "input_length": 3000, "output_length": 20, "hash_ids": []}\n' 0 100 200 300 >moves.jsonl
+run run hostile.json --quiet --set=workload.kind=file --set=workload.file=moves.jsonl --set=name=moving --store=m.db
+mv moves.jsonl moved.jsonl
+refuses 1 '--set=workload.file=PATH' explain --store=m.db 1 --knobs=1
+run explain --store=m.db 1 --knobs=1 --set=workload.file=moved.jsonl
+[ $code -eq 0 ] && grep -q 'run again' out
+result $? 'explain: a workload file that has moved is named anew'
+
 # Help: of every command, the manual page from the same words, and every option that it lists is known.
 run help
 grep -q '^  report ' out && [ $code -eq 0 ]
