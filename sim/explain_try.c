@@ -12,6 +12,7 @@
 #include "sim/run.h"
 #include "sim/version.h"
 #include "sim/workers.h"
+#include "traces/workload.h"
 
 /* More selections than this, and the re-runs are cut to fewer requests: some 40 s of one core each. */
 #define SELECTIONS_MAX 4e9
@@ -387,6 +388,19 @@ static void judge(struct kvl_what_if *w)
   }
 }
 
+/* The files that a re-run reads are where the scenario says. */
+static int check_files(const struct kvl_scenario *s, const char *name, struct kvl_err *err)
+{
+  struct kvl_workload_file *file = NULL;
+  struct kvl_err cause = {""};
+  int rc = s->workload.kind == KVL_WORK_FILE ? kvl_workload_open(&file, s->workload.path, s->workload.format, &cause) : 0;
+  if (rc == 0) {
+    kvl_workload_close(file);
+    return 0;
+  }
+  return kvl_err_set(err, rc, "%s: cannot be run again: %s%s", name, cause.text, rc == -ENOENT ? " (--set=workload.file=PATH says where it is now)" : "");
+}
+
 int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f, const char *json, const char *name,
                         const struct kvl_explain_options *o, struct kvl_err *err)
 {
@@ -397,7 +411,8 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
   (void)snprintf(requests_set, sizeof requests_set, "workload.requests=%llu", (unsigned long long)requests);
   w->requests = requests == UINT64_MAX ? 0 : requests;
   struct batch b = {.what_if = w, .json = json, .name = name, .options = o, .requests_set = w->requests > 0 ? requests_set : NULL};
-  int rc = kvl_explain_clairvoyant(f->scenario, f->history_mean, &w->bound, err);
+  int rc = check_files(f->scenario, name, err);
+  rc = rc != 0 ? rc : kvl_explain_clairvoyant(f->scenario, f->history_mean, &w->bound, err);
   if (rc != 0) {
     return rc;
   }
@@ -438,8 +453,7 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
     return kvl_err_set(err, -EINTR, "interrupted");
   }
   if (w->item[0].status != 0) {
-    return kvl_err_set(err, w->item[0].status, "%s: cannot be run again: %s%s", name, w->item[0].why,
-                       w->item[0].status == -ENOENT ? " (--set=workload.file=PATH, or selection.file, says where it is now)" : "");
+    return kvl_err_set(err, w->item[0].status, "%s: cannot be run again: %s", name, w->item[0].why);
   }
   judge(w);
   return 0;
