@@ -243,7 +243,8 @@ END_TEST
 
 START_TEST(prefetch_and_speculation_are_told)
 {
-  static const char *const sets[] = {"policy.prefetch=pool", "policy.bank_rows=4096", "speculation=deepseek-v4.1-flash.dspark", "node.kv_pool_bytes=1000000000"};
+  static const char *const sets[] = {"policy.prefetch=pool", "policy.bank_rows=4096", "speculation=deepseek-v4.1-flash.dspark", "speculation.weights_bytes=0",
+                                     "speculation.graph_bytes=0", "speculation.scratch_bytes=0", "node.kv_pool_bytes=1000000000"};
   struct fixture f;
   char text[KVL_EXPLAIN_LINE];
   begin(&f, NULL, 0);
@@ -252,7 +253,7 @@ START_TEST(prefetch_and_speculation_are_told)
   kvl_explain_speculation(&f.list.run[0].summary, text, sizeof text);
   ck_assert_str_eq(text, "");
   end(&f);
-  begin(&f, sets, 4);
+  begin(&f, sets, sizeof sets / sizeof sets[0]);
   const struct kvl_summary *s = &f.list.run[0].summary;
   kvl_explain_speculation(s, text, sizeof text);
   ck_assert_msg(strstr(text, "of the drafts that were verified were accepted") != NULL, "%s", text);
