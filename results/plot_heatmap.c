@@ -87,7 +87,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   (void)fputs(" at screen 0.02, screen 0.955 left font ',14'\nset label 2 ", script);
   (void)snprintf(line, sizeof line, "From %s (%s) to %s (%s).%s", low, at_low, high, at_high, h->any_missing ? " Grey: no complete run." : "");
   kvl_plot_quote(script, line);
-  (void)fputs(" at screen 0.02, screen 0.9 left textcolor rgb '#444444' font ',11'\nset tmargin at screen 0.85\nset bmargin at screen 0.15\n"
+  (void)fputs(" at screen 0.02, screen 0.9 left textcolor rgb '#444444' font ',11'\nset tmargin at screen 0.85\nset bmargin at screen 0.17\n"
               "set lmargin at screen 0.12\nset rmargin at screen 0.86\nunset key\nunset grid\nset xlabel ", script);
   kvl_plot_quote(script, h->table->key[h->x_key]);
   (void)fputs("\nset ylabel ", script);
@@ -97,7 +97,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   write_tics(script, 'y', &h->y);
   double width = h->high > h->low ? h->high - h->low : h->high != 0 ? fabs(h->high) : 1.0;
   (void)fprintf(script, "set palette defined (0 '#f7fbff', 0.35 '#9ecae1', 0.7 '#3182bd', 1 '#08306b')\nset cbrange [%.9g:%.9g]\nset colorbox user origin "
-                "screen 0.885, screen 0.15 size screen 0.025, screen 0.7\nset cbtics textcolor rgb '#222222'\n", h->low, h->low + width);
+                "screen 0.885, screen 0.17 size screen 0.025, screen 0.68\nset cbtics textcolor rgb '#222222'\n", h->low, h->low + width);
   (void)fputs("set style fill solid 1.0 noborder\nset object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 fillcolor rgb '#cccccc' behind\nplot ", script);
   kvl_plot_quote_path(script, numbers);
   /* boxes, not an image: an image's cells would be blurred by viewers */

@@ -89,7 +89,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
       fast = &p->place[i];
     }
   }
-  (void)snprintf(title, sizeof title, "The front goes from %s tok/s at %s a request to %s at %s", kvl_text_human(a, much->throughput, 0),
+  (void)snprintf(title, sizeof title, "The front goes from %s tok/s at %s tok/s a request to %s at %s", kvl_text_human(a, much->throughput, 0),
                  kvl_text_human(b, much->rate, 0), kvl_text_human(c, fast->throughput, 0), kvl_text_human(d, fast->rate, 0));
   (void)fputs("set label 1 ", script);
   kvl_plot_quote(script, title);

@@ -167,20 +167,37 @@ int kvl_store_copy_rows(struct kvl_store *store, const char *table, const char *
   return rc;
 }
 
-/* Tables of the other store that hold rows of runs, whatever a later version adds. */
-static int run_tables(struct kvl_store *store, char table[KVL_RUN_TABLES_MAX][64], unsigned *count)
+/* Tables of a store ("main" or "other") that hold rows of runs, whatever a later version adds. */
+static int run_tables(struct kvl_store *store, const char *which, char table[KVL_RUN_TABLES_MAX][64], unsigned *count)
 {
   sqlite3_stmt *q = NULL;
+  char sql[400];
   *count = 0;
-  int rc = kvl_store_prepare(store, &q, "SELECT s.name FROM other.sqlite_schema s JOIN main.sqlite_schema m ON m.name = s.name AND m.type = 'table' "
-                                        "JOIN pragma_table_info(s.name, 'other') c ON c.name = 'run' "
-                                        "WHERE s.type = 'table' AND s.name <> 'runs' AND s.name NOT LIKE 'sweep%' AND s.name NOT LIKE 'sqlite%' ORDER BY s.name");
+  (void)snprintf(sql, sizeof sql, "SELECT s.name FROM %s.sqlite_schema s JOIN pragma_table_info(s.name, '%s') c ON c.name = 'run' WHERE s.type = 'table' "
+                 "AND s.name NOT GLOB '*[^a-z_]*' AND s.name <> 'runs' AND s.name NOT LIKE 'sweep%%' AND s.name NOT LIKE 'sqlite%%' ORDER BY s.name", which, which);
+  int rc = kvl_store_prepare(store, &q, sql);
   while (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(q, 0);
     if (name != NULL && *count < KVL_RUN_TABLES_MAX) {
-      (void)snprintf(table[(*count)++], 64, "%s", name);
+      (void)snprintf(table[(*count)++], 64, "%.63s", name);
     }
     rc = SQLITE_OK;
+  }
+  (void)sqlite3_finalize(q);
+  return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* A table that is made when it is first needed, and that only the other store has. */
+static int make_table(struct kvl_store *store, const char *table)
+{
+  sqlite3_stmt *q = NULL, *create = NULL;
+  int rc = kvl_sql_prepare(store, &q, "SELECT o.sql FROM other.sqlite_schema o WHERE o.name = ?1 AND o.type = 'table' "
+                                      "AND NOT EXISTS (SELECT 1 FROM main.sqlite_schema m WHERE m.name = ?1)", "t", table);
+  rc = rc != SQLITE_OK ? rc : sqlite3_step(q);
+  if (rc == SQLITE_ROW) {
+    const char *sql = (const char *)sqlite3_column_text(q, 0);
+    rc = sql == NULL ? SQLITE_NOMEM : kvl_store_prepare(store, &create, sql); /* its first statement and no more */
+    rc = kvl_sql_done(create, rc);
   }
   (void)sqlite3_finalize(q);
   return rc == SQLITE_DONE ? SQLITE_OK : rc;
@@ -190,12 +207,13 @@ int kvl_store_copy_run(struct kvl_store *store, int64_t from, int summary_only, 
 {
   char table[KVL_RUN_TABLES_MAX][64];
   unsigned count;
-  int rc = run_tables(store, table, &count);
+  int rc = run_tables(store, "other", table, &count);
   rc = rc != SQLITE_OK ? rc : kvl_store_copy_rows(store, "runs", "run", from, 0);
   *run = sqlite3_last_insert_rowid(store->db);
   for (unsigned t = 0; t < count && rc == SQLITE_OK; t++) {
     if (!summary_only || strcmp(table[t], "summary") == 0) {
-      rc = kvl_store_copy_rows(store, table[t], "run", from, *run);
+      rc = make_table(store, table[t]);
+      rc = rc != SQLITE_OK ? rc : kvl_store_copy_rows(store, table[t], "run", from, *run);
     }
   }
   return rc;
@@ -203,12 +221,13 @@ int kvl_store_copy_run(struct kvl_store *store, int64_t from, int summary_only, 
 
 int kvl_store_delete_run(struct kvl_store *store, int64_t run)
 {
-  static const char *const tables[] = {"requests", "samples", "points", "moves", "summary", "runs"};
-  int rc = SQLITE_OK;
-  for (unsigned t = 0; t < sizeof tables / sizeof tables[0] && rc == SQLITE_OK; t++) {
-    char sql[80];
+  char table[KVL_RUN_TABLES_MAX][64];
+  unsigned count;
+  int rc = run_tables(store, "main", table, &count);
+  for (unsigned t = 0; t <= count && rc == SQLITE_OK; t++) {
+    char sql[120];
     sqlite3_stmt *q = NULL;
-    (void)snprintf(sql, sizeof sql, "DELETE FROM main.%s WHERE run = ?", tables[t]);
+    (void)snprintf(sql, sizeof sql, "DELETE FROM main.%s WHERE run = ?", t < count ? table[t] : "runs");
     rc = kvl_sql_prepare(store, &q, sql, "i", run);
     rc = kvl_sql_done(q, rc);
   }

@@ -288,7 +288,7 @@ static void offer_operand(struct offer *o, const struct kvl_help *h, const char 
       offer_names(o, "", "scenarios");
     }
     if (strstr(h->part[i].text, " PICTURE") != NULL) {
-      static const char *const pictures[] = {"timeline", "distributions", "modes", NULL};
+      static const char *const pictures[] = {"timeline", "distributions", "modes", "heatmap", "lines", "pareto", NULL};
       offer_choices(o, "", pictures);
     }
     if (strchr(h->part[i].text, '|') != NULL && strcmp(command, "completion") == 0) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "results/sweep.h"
+#include "results/validation.h"
 #include "tests/base/tap.h"
 #include "tests/results/fixture.h"
 
@@ -230,6 +231,11 @@ START_TEST(merging_is_the_same_in_any_order_and_again)
   kvl_store_close(one);
   kvl_store_close(two);
   make_run("b.db", 77); /* a run of no sweep comes along */
+  struct kvl_validation *v = calloc(1, sizeof *v);
+  kvl_validation_add(v, "steps", "step_ms", "ms")->measured = 12.5;
+  two = open_store("b.db", &err);
+  ck_assert_msg(kvl_store_validation(two, 3, v, &err) == 0, "%s", err.text); /* a table that only this store has */
+  kvl_store_close(two);
   char *want = export(whole);
   struct kvl_store *ab = open_store("ab.db", &err), *ba = open_store("ba.db", &err);
   ck_assert_msg(kvl_store_merge(ab, a, &count, &err) == 0 && kvl_store_merge(ab, b, &count, &err) == 0, "%s", err.text);
@@ -244,6 +250,12 @@ START_TEST(merging_is_the_same_in_any_order_and_again)
   ck_assert_str_eq(got_ab, want);
   ck_assert_str_eq(got_ba, want);
   ck_assert_int_eq(kvl_store_check(ab, &err), 0);
+  uint32_t validated = 0;
+  for (int64_t run = 1; run <= 6; run++) {
+    validated += kvl_store_read_validation(ab, run, v, &err) == 0 && v->count == 1 && v->row[0].measured > 12.4;
+  }
+  ck_assert_uint_eq(validated, 1);
+  free(v);
   free(want);
   free(got_ab);
   free(got_ba);
