@@ -244,7 +244,7 @@ END_TEST
 START_TEST(prefetch_and_speculation_are_told)
 {
   static const char *const sets[] = {"policy.prefetch=pool", "policy.bank_rows=4096", "speculation=deepseek-v4.1-flash.dspark", "speculation.weights_bytes=0",
-                                     "speculation.graph_bytes=0", "speculation.scratch_bytes=0", "node.kv_pool_bytes=1000000000"};
+                                     "speculation.graph_bytes=0", "speculation.scratch_bytes=0", "node.kv_pool_bytes=120000000"};
   struct fixture f;
   char text[KVL_EXPLAIN_LINE];
   begin(&f, NULL, 0);
