@@ -46,9 +46,9 @@ int kvl_source_open_preset(struct kvl_selection_source **source, const char *pre
  * their place from step to step), rows of drafts that are not committed here become the newest rows not selected yet, and a query always gets
  * min(k, history) distinct rows. Query q of a step is query q of the recorded step; where that had fewer, the recorded step q tokens further on.
  * Opening reads the whole file once and verifies every checksum; unpacked chunks are shared by all streams and kept, up to KVL_TRACE_CACHE_BYTES (more
- * when the chunks in use alone need more; 16 sessions x 800 steps x 4,096 rows are 210 MB). Streams may run in different threads.
+ * when the chunks in use alone need more; 16 sessions x 800 steps x 4,096 rows and 2,048 blocks are 315 MB). Streams may run in different threads.
  * Errors name the file, the place and the reason; a trace of another shape is -EINVAL and says which part differs. */
-#define KVL_TRACE_CACHE_BYTES UINT64_C(250000000)
+#define KVL_TRACE_CACHE_BYTES UINT64_C(350000000)
 int kvl_source_open_trace(struct kvl_selection_source **source, const char *path, const struct kvl_selection_shape *shape,
                           uint64_t seed, struct kvl_err *err);
 /* 0, or why streams of this source have given no rows: a chunk that could not be read or unpacked after all (-EIO, -EINVAL, -ENOMEM, ...). To be asked at
