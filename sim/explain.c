@@ -81,6 +81,8 @@ static void sum_link(struct kvl_explain_facts *f)
   }
   uint64_t known = f->link.demand + f->link.population + f->link.give_back + f->link.prefetch, total = f->run->summary.host_link_bytes;
   f->link.other = total > known ? total - known : 0;
+  uint64_t excess = known > total ? known - total : 0; /* pages given back whose copies were still queued when the run ended */
+  f->link.give_back -= excess < f->link.give_back ? excess : f->link.give_back;
   double seconds = f->run->summary.simulated_s * s->node.decode_gpus;
   f->link_gb_per_s = seconds > 0.0 ? (double)total / seconds / 1e9 : 0.0;
 }

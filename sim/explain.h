@@ -40,7 +40,7 @@ struct kvl_explain_facts {
   uint32_t points;
   uint64_t moved_pages[4];         /* revoked (nothing crosses the link), populated, given back, kept */
   uint64_t page_bytes;
-  struct {                         /* bytes over the host links; they add up to the summary's total where that is larger */
+  struct {                         /* bytes over the host links; they add up to the summary's total */
     uint64_t demand, population, give_back, prefetch, other;
   } link;
   double link_gb_per_s;            /* mean of one decode GPU, while the run lasted */
