@@ -61,6 +61,7 @@ static int collect_move(void *context, const struct kvl_move_record *m)
   f->moved_pages[1] += m->populated;
   f->moved_pages[2] += m->given_back;
   f->moved_pages[3] += m->kept;
+  f->moved_bytes += m->bytes;
   return 0;
 }
 
@@ -72,8 +73,8 @@ static void sum_link(struct kvl_explain_facts *f)
       f->link.demand += f->point[p].fetched * s->model.cache[f->point[p].cache].row_bytes;
     }
   }
-  f->link.population = f->moved_pages[1] * f->page_bytes;
-  f->link.give_back = f->moved_pages[2] * f->page_bytes;
+  f->link.give_back = f->moved_pages[2] * f->page_bytes < f->moved_bytes ? f->moved_pages[2] * f->page_bytes : f->moved_bytes;
+  f->link.population = f->moved_bytes - f->link.give_back;
   for (uint32_t p = 0; p < s->model.selection.points && s->policy.prefetch == KVL_PREFETCH_POOL; p++) {
     if (s->model.selection.point[p].layer == s->model.pool_layer) { /* the cache whose pool is announced */
       f->link.prefetch = f->run->summary.prefetch_copied * s->model.cache[s->model.selection.point[p].cache].row_bytes;
@@ -81,8 +82,6 @@ static void sum_link(struct kvl_explain_facts *f)
   }
   uint64_t known = f->link.demand + f->link.population + f->link.give_back + f->link.prefetch, total = f->run->summary.host_link_bytes;
   f->link.other = total > known ? total - known : 0;
-  uint64_t excess = known > total ? known - total : 0; /* pages given back whose copies were still queued when the run ended */
-  f->link.give_back -= excess < f->link.give_back ? excess : f->link.give_back;
   double seconds = f->run->summary.simulated_s * s->node.decode_gpus;
   f->link_gb_per_s = seconds > 0.0 ? (double)total / seconds / 1e9 : 0.0;
 }

@@ -39,6 +39,7 @@ struct kvl_explain_facts {
   struct kvl_explain_point point[KVL_EXPLAIN_POINTS];
   uint32_t points;
   uint64_t moved_pages[4];         /* revoked (nothing crosses the link), populated, given back, kept */
+  uint64_t moved_bytes;            /* over the link, of pages populated and given back */
   uint64_t page_bytes;
   struct {                         /* bytes over the host links; they add up to the summary's total */
     uint64_t demand, population, give_back, prefetch, other;

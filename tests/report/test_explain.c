@@ -261,7 +261,8 @@ START_TEST(prefetch_and_speculation_are_told)
   kvl_explain_prefetch(s, text, sizeof text);
   ck_assert_msg(strstr(text, "had landed when first asked") != NULL && strlen(text) < sizeof text - 1, "%s", text);
   ck_assert_uint_gt(f.facts->link.prefetch, 0);
-  ck_assert_uint_le(f.facts->link.demand + f.facts->link.population + f.facts->link.give_back + f.facts->link.prefetch, s->host_link_bytes);
+  ck_assert_uint_eq(f.facts->link.demand + f.facts->link.population + f.facts->link.give_back + f.facts->link.prefetch, s->host_link_bytes);
+  ck_assert_uint_eq(f.facts->link.other, 0);
   end(&f);
 }
 END_TEST
