@@ -172,6 +172,23 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
   return (n + unit - 1) / unit * unit;
 }
 
+/* Readers of one selection and part of the rows have one witness. */
+static void number_witness(struct cuda_plane *c, uint32_t at)
+{
+  uint32_t reader = 0;
+  bool parts = c->config.device.cache[c->stages[at].cache].parts > 1;
+  for (uint32_t i = 0; i < at; i++) {
+    if (c->stages[i].kind == KVL_STAGE_READ) {
+      if (c->stages[i].point == c->stages[at].point && (!parts || c->stages[i].part == c->stages[at].part)) {
+        c->witness_of_reader[c->readers++] = c->witness_of_reader[reader];
+        return;
+      }
+      reader++;
+    }
+  }
+  c->witness_of_reader[c->readers++] = c->witnesses++;
+}
+
 /* Sizes and offsets, the same for every GPU. */
 static int measure(struct cuda_plane *c, struct kvl_err *err)
 {
@@ -184,7 +201,14 @@ static int measure(struct cuda_plane *c, struct kvl_err *err)
   c->pages_max = c->config.tokens_max / d->page_tokens + 1;
   c->points_all = d->points;
   for (uint32_t i = 0; i < c->config.stage_count; i++) {
-    c->readers += c->stages[i].kind == KVL_STAGE_READ;
+    const struct kvl_stage *stage = &c->stages[i];
+    if (stage->kind == KVL_STAGE_READ) {
+      number_witness(c, i);
+    }
+    if (stage->kind == KVL_STAGE_REPLAY) {
+      c->replayed[stage->point] = true;
+      c->parts_max = d->cache[stage->cache].parts > c->parts_max ? d->cache[stage->cache].parts : c->parts_max;
+    }
     if (c->stages[i].kind == KVL_STAGE_ANNOUNCE) {
       c->pool_cache = c->stages[i].cache;
       c->pool_point = c->stages[i].point;
@@ -227,7 +251,8 @@ static int measure(struct cuda_plane *c, struct kvl_err *err)
   c->stamp_layer = 1;           /* pair 0: the step's first moment */
   c->stamp_reader = c->stamp_layer + c->config.layers;
   c->stamp_resolve = c->stamp_reader + c->readers;
-  c->stamp_bank = c->stamp_resolve + d->points;
+  c->stamp_replay = c->stamp_resolve + d->points;
+  c->stamp_bank = c->stamp_replay + d->points;
   c->stamp_pairs = c->stamp_bank + 1;
   if ((uint64_t)c->queries_max * c->k_max > KVL_LANES_MAX || d->points > KVL_STEP_POINTS || d->slots > 65535) {
     return kvl_err_set(err, -EINVAL, "%u queries of %u rows, %u selections a step: the kernels take %d rows a transaction and %d selections", c->queries_max,
@@ -264,6 +289,9 @@ static int open_gpu(struct cuda_plane *c, struct cuda_gpu *g, struct kvl_err *er
                 {&g->serial_begin, true}, {&g->serial_end, true},  {&g->wrote_back, false}, {&g->kept, false}};
   for (uint32_t i = 0; rc == 0 && i < sizeof events / sizeof events[0]; i++) {
     rc = kvl_gpu_event_get(g->gpu, events[i].timed, events[i].event, err);
+  }
+  for (uint32_t i = 1; rc == 0 && i < c->parts_max; i++) {
+    rc = kvl_gpu_event_get(g->gpu, false, &g->part_done[i], err);
   }
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, c->layout.arena_bytes, 0xa5, "the KV arena (node.kv_pool_bytes and the batch slots' private rows)",
                                     (void **)&g->arena, err);

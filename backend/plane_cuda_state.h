@@ -87,9 +87,12 @@ struct cuda_gpu {
   struct kvl_gpu_point *point;  /* device */
   struct kvl_gpu_point *point_host; /* the same, in ordinary memory */
   kvl_addr **addresses;         /* [points], device */
+  struct kvl_fetch *fetches[KVL_REFDEV_POINTS]; /* device: lists that are replayed for other parts of the rows */
+  uint32_t *fetch_counts[KVL_REFDEV_POINTS];
+  struct kvl_gpu_event *part_done[KVL_STAGE_LAYERS];
   uint32_t *fetch_count, *work;
   uint64_t *digest, *witness_digest;
-  uint32_t *point_of_reader;
+  uint32_t *point_of_reader, *witness_of_reader;
   uint64_t *stamps_device, *stamps; /* the latter pinned */
   uint64_t *duration;           /* device: [0] of a layer without reads, [1] with */
   uint64_t *sink, *starts;      /* device */
@@ -144,6 +147,9 @@ struct cuda_plane {
   bool opened;                  /* created as a whole: the inputs are ours to close */
   struct kvl_layout layout;
   struct kvl_cache_geometry mirror_geometry[KVL_REFDEV_CACHES];
+  uint32_t witness_of_reader[KVL_STAGES_MAX], witnesses; /* which (selection, part) a reader reads */
+  bool replayed[KVL_REFDEV_POINTS];
+  uint32_t parts_max;
   uint32_t readers, pages_max, queries_max, k_max;
   uint32_t points_all;          /* selections, and the pool as one more */
   uint32_t pool_cache, pool_point; /* whose pool is announced, and after which selection */
@@ -155,7 +161,7 @@ struct cuda_plane {
   /* word offsets within a slot's state */
   uint64_t head_at[KVL_REFDEV_CACHES], place_at[KVL_REFDEV_CACHES], stamp_at[KVL_REFDEV_CACHES], row_at[KVL_REFDEV_CACHES],
     pinned_at[KVL_REFDEV_CACHES], tail_at[KVL_REFDEV_CACHES], map_at, state_words;
-  uint32_t stamp_pairs, stamp_layer, stamp_reader, stamp_resolve, stamp_bank; /* first pair of each kind */
+  uint32_t stamp_pairs, stamp_layer, stamp_reader, stamp_resolve, stamp_replay, stamp_bank; /* first pair of each kind */
   uint64_t start_wall_ns, now_ns;
   struct cuda_gpu *gpu;
   struct kvl_plane_measured measured;

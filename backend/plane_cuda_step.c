@@ -75,6 +75,10 @@ static int open_points(struct cuda_gpu *g, struct kvl_err *err)
     rc = rc != 0 || p >= d->points
            ? rc
            : kvl_gpu_alloc(g->gpu, lanes * point->k * sizeof **g->addresses, 0xff, "addresses", (void **)&g->addresses[p], err);
+    if (rc == 0 && p < d->points && c->replayed[p]) {
+      rc = kvl_gpu_alloc(g->gpu, lanes * point->k * sizeof **g->fetches, 0, "fetch lists", (void **)&g->fetches[p], err);
+      rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, d->slots * sizeof **g->fetch_counts, 0, "fetch lists", (void **)&g->fetch_counts[p], err);
+    }
   }
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (c->points_all + 1) * sizeof *g->point, 0, "selections", (void **)&g->point, err);
   rc = rc != 0 ? rc : kvl_gpu_copy(g->gpu, g->point, g->point_host, (c->points_all + 1) * sizeof *g->point, g->main, err);
@@ -121,8 +125,9 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, slots * 4, 0, "counters", (void **)&g->fetch_count, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, slots * 4 * KVL_RESOLVE_WORK_WORDS(lanes, d->hot_rows), 0, "resolve's workspace", (void **)&g->work, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (c->readers + 1) * queries * 8, 0, "digests", (void **)&g->digest, err);
-  rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (d->points + 1) * queries * 8, 0, "digests", (void **)&g->witness_digest, err);
+  rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (c->witnesses + 1) * queries * 8, 0, "digests", (void **)&g->witness_digest, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (c->readers + 1) * 4, 0, "readers", (void **)&g->point_of_reader, err);
+  rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (c->readers + 1) * 4, 0, "readers", (void **)&g->witness_of_reader, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (uint64_t)c->stamp_pairs * 16, 0, "time stamps", (void **)&g->stamps_device, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, 8, 0, "a word", (void **)&g->sink, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (uint64_t)c->config.layers * 8, 0, "stand-in layers", (void **)&g->starts, err);
@@ -149,6 +154,7 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
       }
     }
     rc = kvl_gpu_copy(g->gpu, g->point_of_reader, point, c->readers * sizeof *point, g->main, err);
+    rc = rc != 0 ? rc : kvl_gpu_copy(g->gpu, g->witness_of_reader, c->witness_of_reader, c->readers * sizeof *point, g->main, err);
     rc = rc != 0 ? rc : kvl_gpu_synchronize(g->gpu, g->main, err);
     free(point);
   }
@@ -168,9 +174,11 @@ void kvl_cuda_steps_close(struct cuda_gpu *g)
     kvl_gpu_free(g->gpu, g->point_host[p].rows);
     kvl_gpu_free(g->gpu, g->point_host[p].counts);
     kvl_gpu_free(g->gpu, g->addresses == NULL ? NULL : g->addresses[p]);
+    kvl_gpu_free(g->gpu, p < KVL_REFDEV_POINTS ? g->fetches[p] : NULL);
+    kvl_gpu_free(g->gpu, p < KVL_REFDEV_POINTS ? g->fetch_counts[p] : NULL);
   }
   void *device[] = {g->point, g->bank_copies, g->bank_dropped, g->bank_copy_count, g->bank_drop_count, g->bank_work, g->fetch_count, g->work, g->digest,
-                    g->witness_digest, g->point_of_reader, g->stamps_device, g->sink, g->starts, g->selections_device, g->weights, g->block_device};
+                    g->witness_digest, g->point_of_reader, g->witness_of_reader, g->stamps_device, g->sink, g->starts, g->selections_device, g->weights, g->block_device};
   for (uint32_t i = 0; i < sizeof device / sizeof device[0]; i++) {
     kvl_gpu_free(g->gpu, device[i]);
   }
@@ -210,6 +218,17 @@ static int enqueue_begin(struct cuda_gpu *g, uint32_t entries, const struct bloc
   return kvl_gpu_launched(g->k->begin(&b, stream), "begin", err);
 }
 
+static uint32_t part_bytes(const struct cuda_plane *c, uint32_t cache)
+{
+  uint32_t parts = c->config.device.cache[cache].parts;
+  return c->config.device.cache[cache].row_bytes / (parts == 0 ? 1 : parts);
+}
+
+static bool has_parts(const struct cuda_plane *c, uint32_t cache)
+{
+  return c->config.device.cache[cache].parts > 1;
+}
+
 static int enqueue_resolve(struct cuda_gpu *g, uint32_t entries, uint32_t p, kvl_gpu_stream stream, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -224,13 +243,33 @@ static int enqueue_resolve(struct cuda_gpu *g, uint32_t entries, uint32_t p, kvl
     .query = point->query,
     .rows = point->rows,
     .addresses = g->addresses[p],
-    .fetch_count = g->fetch_count,
+    .fetches = c->replayed[p] ? g->fetches[p] : NULL,
+    .fetch_count = c->replayed[p] ? g->fetch_counts[p] : g->fetch_count,
     .counts = point->counts,
+    .fetch_bytes = c->replayed[p] ? part_bytes(c, point->cache) : 0,
     .arena = g->arena,
     .work = g->work,
     .stamp = g->stamps_device + 2 * (c->stamp_resolve + p),
   };
   return kvl_gpu_launched(g->k->resolve(&b, stream), "resolve", err);
+}
+
+/* The fetch list again, for the parts that later layers read: one copy a part, in order, each with an event that its layer waits for. */
+static int enqueue_replay(struct cuda_gpu *g, uint32_t entries, uint32_t p, kvl_gpu_stream stream, struct kvl_err *err)
+{
+  struct cuda_plane *c = g->plane;
+  const struct kvl_gpu_point *point = &g->point_host[p];
+  int rc = kvl_gpu_event_record(g->gpu, g->side_fork, stream, err);
+  rc = rc != 0 ? rc : kvl_gpu_stream_wait(g->gpu, g->side, g->side_fork, err);
+  for (uint32_t part = 1; rc == 0 && part < c->config.device.cache[point->cache].parts; part++) {
+    struct kvl_bank_copy copy = {.entries = entries, .bank_rows = c->queries_max * point->k, .row_bytes = c->config.device.cache[point->cache].row_bytes,
+                                 .entry = g->entry[point->cache], .copies = g->fetches[p], .copy_count = g->fetch_counts[p], .arena = g->arena,
+                                 .blocks_max = COPY_BLOCKS, .stamp = g->stamps_device + 2 * (c->stamp_replay + p),
+                                 .part_offset = part * part_bytes(c, point->cache), .part_bytes = part_bytes(c, point->cache)};
+    rc = kvl_gpu_launched(g->k->bank_copy(&copy, g->side), "replay of a fetch list", err);
+    rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->part_done[part], g->side, err);
+  }
+  return rc;
 }
 
 static struct kvl_announce_batch announce_batch(const struct cuda_gpu *g, uint32_t entries)
@@ -268,7 +307,7 @@ static int enqueue_announce(struct cuda_gpu *g, uint32_t entries, kvl_gpu_stream
   return rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->side_join, g->side, err);
 }
 
-static int enqueue_read(struct cuda_gpu *g, uint32_t entries, uint32_t p, uint32_t reader, kvl_gpu_stream stream, struct kvl_err *err)
+static int enqueue_read(struct cuda_gpu *g, uint32_t entries, uint32_t p, uint32_t part, uint32_t reader, kvl_gpu_stream stream, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
   const struct kvl_gpu_point *point = &g->point_host[p];
@@ -276,6 +315,10 @@ static int enqueue_read(struct cuda_gpu *g, uint32_t entries, uint32_t p, uint32
                          .entry = g->entry[point->cache], .query = point->query, .addresses = g->addresses[p], .arena = g->arena,
                          .digest = g->digest + (uint64_t)reader * entries * c->queries_max,
                          .stamp = g->stamps_device + 2 * (c->stamp_reader + reader)};
+  if (has_parts(c, point->cache)) {
+    r.part_bytes = part_bytes(c, point->cache);
+    r.part_offset = part * r.part_bytes;
+  }
   return kvl_gpu_launched(g->k->reader(&r, stream), "reader", err);
 }
 
@@ -301,7 +344,7 @@ static int enqueue_end(struct cuda_gpu *g, uint32_t entries, bool check, kvl_gpu
   struct cuda_plane *c = g->plane;
   struct kvl_step_end e = {.entries = entries, .queries_max = c->queries_max, .points = c->config.device.points, .readers = check ? c->readers : 0,
                            .point = g->point, .entry = g->entry[0], .digest = g->digest, .witness = g->witness_digest,
-                           .point_of_reader = g->point_of_reader, .check = g->check, .copy_count = g->bank_copy_count, .drop_count = g->bank_drop_count,
+                           .point_of_reader = g->point_of_reader, .witness_of_reader = g->witness_of_reader, .check = g->check, .copy_count = g->bank_copy_count, .drop_count = g->bank_drop_count,
                            .stamps = g->stamps_device, .outcome = check ? g->checked : g->outcome};
   return kvl_gpu_launched(g->k->end(&e, stream), "end", err);
 }
@@ -326,9 +369,12 @@ static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
       if (stage->part == 0) {
         rc = kvl_gpu_stream_wait(g->gpu, stream, g->side_join, err);
         joined = true;
+      } else {
+        rc = kvl_gpu_stream_wait(g->gpu, stream, g->part_done[stage->part], err);
       }
       break;
-    case KVL_STAGE_REPLAY: /* resolve has fetched whole rows, all parts at once: exact, without the overlap */
+    case KVL_STAGE_REPLAY:
+      rc = enqueue_replay(g, entries, stage->point, stream, err);
       break;
     case KVL_STAGE_RESOLVE:
       rc = enqueue_resolve(g, entries, stage->point, stream, err);
@@ -343,7 +389,7 @@ static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
       break;
     }
     case KVL_STAGE_READ:
-      rc = enqueue_read(g, entries, stage->point, reader++, stream, err);
+      rc = enqueue_read(g, entries, stage->point, stage->part, reader++, stream, err);
       reads = true;
       break;
     case KVL_STAGE_COMPUTE:
@@ -571,13 +617,22 @@ static int check(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
   int rc = 0;
-  for (uint32_t p = 0; rc == 0 && p < c->config.device.points; p++) {
-    const struct kvl_gpu_point *point = &g->point_host[p];
+  for (uint32_t i = 0, reader = 0, next = 0; rc == 0 && i < c->config.stage_count; i++) { /* each (selection, part) once, in order of its first reader */
+    const struct kvl_stage *stage = &c->stages[i];
+    if (stage->kind != KVL_STAGE_READ || c->witness_of_reader[reader++] != next) {
+      continue;
+    }
+    const struct kvl_gpu_point *point = &g->point_host[stage->point];
     struct kvl_witness w = {.entries = entries, .queries_max = c->queries_max, .k = point->k,
                             .row_bytes = c->config.device.cache[point->cache].row_bytes, .entry = g->entry[point->cache], .query = point->query,
                             .rows = point->rows, .resident = g->witness + c->host_offset[point->cache], .slot_bytes = c->host_slot_bytes,
-                            .digest = g->witness_digest + (uint64_t)p * entries * c->queries_max};
+                            .digest = g->witness_digest + (uint64_t)next * entries * c->queries_max};
+    if (has_parts(c, point->cache)) {
+      w.part_bytes = part_bytes(c, point->cache);
+      w.part_offset = stage->part * w.part_bytes;
+    }
     rc = kvl_gpu_launched(g->k->witness(&w, g->main), "witness", err);
+    next++;
   }
   *g->check = 1;
   rc = rc != 0 ? rc : enqueue_end(g, entries, true, g->main, err);
@@ -721,10 +776,28 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
   const uint64_t *stamp = g->stamps;
   uint64_t at = g->outcome->begin_ns, looked_up = 0, reads_ns = 0, reads = 0;
   uint32_t reader = 0, fetched = 0;
-  bool resolving = false;
+  bool resolving = false, waited = false;
   for (uint32_t i = 0; i < c->config.stage_count; i++) {
     const struct kvl_stage *stage = &c->stages[i];
-    if (stage->kind == KVL_STAGE_WAIT && stage->part == 0 && g->outcome->copies != 0) {
+    if (stage->kind == KVL_STAGE_WAIT && stage->part != 0) {
+      waited = g->outcome->counts[stage->point].fetched != 0;
+      if (waited && stage->part + 1u == c->config.device.cache[stage->cache].parts) {
+        const uint64_t *replay = stamp + 2 * (c->stamp_replay + stage->point);
+        struct kvl_prefetch *prefetch = &g->result.prefetch;
+        uint64_t rows = g->outcome->counts[stage->point].fetched * stage->part;
+        prefetch->groups++;
+        prefetch->landed += replay[1] <= at;
+        prefetch->candidates += rows;
+        prefetch->copied += rows;
+        prefetch->used += rows;
+        prefetch->margin_ns += span(replay[1], at);
+        prefetch->wait_ns += span(at, replay[1]);
+        prefetch->link_ns += span(replay[0], replay[1]);
+        c->measured.traffic[KVL_TRAFFIC_PREFETCH].count++;
+        c->measured.traffic[KVL_TRAFFIC_PREFETCH].bytes += rows * part_bytes(c, stage->cache);
+        kvl_cuda_count(&c->measured.traffic[KVL_TRAFFIC_PREFETCH].times, span(replay[0], replay[1]));
+      }
+    } else if (stage->kind == KVL_STAGE_WAIT && stage->part == 0 && g->outcome->copies != 0) {
       const uint64_t *bank = stamp + 2 * c->stamp_bank;
       struct kvl_prefetch *prefetch = &g->result.prefetch;
       prefetch->groups = 1;
@@ -741,7 +814,11 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
       resolving = true;
     } else if (stage->kind == KVL_STAGE_READ || stage->kind == KVL_STAGE_COMPUTE) {
       const uint64_t *s = stamp + 2 * (stage->kind == KVL_STAGE_READ ? c->stamp_reader + reader : c->stamp_layer + stage->layer);
-      if (stage->kind == KVL_STAGE_READ && !resolving) { /* with the gap before it, which a layer without this stand-in would not have */
+      if (stage->kind == KVL_STAGE_READ && waited) { /* a launch's gap, and whatever had not landed */
+        stall[KVL_STALL_PREFETCH_WAIT] += span(at, s[0]);
+        at = s[0] > at ? s[0] : at;
+        waited = false;
+      } else if (stage->kind == KVL_STAGE_READ && !resolving) { /* with the gap before it, which a layer without this stand-in would not have */
         reads_ns += span(at, s[1]);
         reads++;
       }
@@ -786,7 +863,8 @@ static void sum_counts(struct cuda_gpu *g)
     }
     uint32_t p = c->stages[i].point;
     const struct kvl_resolve_counts *n = &g->outcome->counts[p];
-    uint64_t bytes = n->fetched * d->cache[d->point[p].cache].row_bytes;
+    uint64_t bytes = n->fetched * (c->replayed[p] ? part_bytes(c, d->point[p].cache) : d->cache[d->point[p].cache].row_bytes);
+    r->link_bytes += c->replayed[p] ? n->fetched * d->cache[d->point[p].cache].row_bytes - bytes : 0;
     bool later = c->points_all != d->points && d->point[p].cache == c->pool_cache && c->stages[i].layer > pool_layer;
     for (int tier = 0; tier < KVL_TIERS; tier++) {
       r->lanes[tier] += n->lanes[tier];

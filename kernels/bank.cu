@@ -18,7 +18,7 @@ template <typename V> __global__ void __launch_bounds__(NT, 3) bank_kernel(const
   __shared__ uint32_t scan[NT / 32];
   const uint32_t lane = threadIdx.x & 31;
   const uint32_t warp = threadIdx.x >> 5;
-  const uint32_t per_row = b.row_bytes / (uint32_t)sizeof(V);
+  const uint32_t per_row = b.part_bytes / (uint32_t)sizeof(V);
   const uint32_t row_step = 32 / per_row;
   const uint32_t column_step = 32 % per_row;
   auto step = [&](uint32_t &row, uint32_t &column) { // 32 vectors on
@@ -59,7 +59,7 @@ template <typename V> __global__ void __launch_bounds__(NT, 3) bank_kernel(const
       const uint32_t e = base + low;
       const uint32_t at = (turn - below[low]) * ROWS;
       const uint32_t rows = min(ROWS, min(b.copy_count[e], b.bank_rows) - at);
-      const unsigned char *from = b.entry[e].host_rows;
+      const unsigned char *from = b.entry[e].host_rows + b.part_offset;
       kvl_fetch copy = {0, 0};
       if (lane < rows) {
         copy = b.copies[(size_t)e * b.bank_rows + at + lane];
@@ -83,7 +83,7 @@ template <typename V> __global__ void __launch_bounds__(NT, 3) bank_kernel(const
         for (int a = 0; a < AHEAD; a++) {
           kvl_addr to = __shfl_sync(~0u, copy.to, row & 31);
           if (unit + a * 32 < units) {
-            ((V *)(b.arena + (size_t)to * b.row_bytes))[column] = v[a];
+            ((V *)(b.arena + (size_t)to * b.row_bytes + b.part_offset))[column] = v[a];
           }
           step(row, column);
         }
@@ -103,7 +103,13 @@ template <typename V> __global__ void __launch_bounds__(NT, 3) bank_kernel(const
 
 extern "C" int kvl_bank_copy_cuda(const struct kvl_bank_copy *copy, void *context)
 {
-  if (copy->row_bytes == 0 || copy->row_bytes % 8 != 0) {
+  kvl_bank_copy work = *copy;
+  if (work.part_bytes == 0) {
+    work.part_offset = 0;
+    work.part_bytes = work.row_bytes;
+  }
+  if (work.row_bytes == 0 || work.row_bytes % 8 != 0 || work.part_bytes % 8 != 0 || work.part_offset % 8 != 0 || work.part_bytes > work.row_bytes ||
+      work.part_offset > work.row_bytes - work.part_bytes) {
     return -EINVAL;
   }
   const device_size device = current_device();
@@ -114,10 +120,10 @@ extern "C" int kvl_bank_copy_cuda(const struct kvl_bank_copy *copy, void *contex
     return 0;
   }
   uint32_t blocks = copy->blocks_max > 0 ? copy->blocks_max : device.multiprocessors;
-  if (copy->row_bytes % 16 == 0) {
-    bank_kernel<uint4><<<blocks, NT, 0, (cudaStream_t)context>>>(*copy);
+  if ((work.row_bytes | work.part_bytes | work.part_offset) % 16 == 0) {
+    bank_kernel<uint4><<<blocks, NT, 0, (cudaStream_t)context>>>(work);
   } else {
-    bank_kernel<uint2><<<blocks, NT, 0, (cudaStream_t)context>>>(*copy);
+    bank_kernel<uint2><<<blocks, NT, 0, (cudaStream_t)context>>>(work);
   }
   return launched();
 }

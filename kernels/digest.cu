@@ -26,6 +26,7 @@ struct digest_work {
   uint64_t slot_bytes;       // added to base, times the entry's request
   uint32_t rows_max;         // an index past it is none
   uint64_t *digest, *stamp;
+  uint32_t part_bytes;       // of a row, from `base` on
 };
 
 // How a row is cut: 16-byte vectors, 8-byte words, or words put together from bytes when rows are no multiple of eight.
@@ -91,7 +92,7 @@ template <typename V> __global__ void __launch_bounds__(NT, RESIDENT) digest_ker
   const uint32_t n_given = d.query[at].n;
   const uint32_t n = request != KVL_NONE && at - e * d.queries_max < query_count ? n_given : 0;
   const unsigned char *base = d.base + (n > 0 ? (uint64_t)(uint32_t)request * d.slot_bytes : 0);
-  const uint32_t per_row = (d.row_bytes + V::BYTES - 1) / V::BYTES;
+  const uint32_t per_row = (d.part_bytes + V::BYTES - 1) / V::BYTES;
   const uint32_t units = ROWS * per_row;
   const uint32_t row_step = 32 / per_row;
   const uint32_t column_step = 32 % per_row;
@@ -125,7 +126,7 @@ template <typename V> __global__ void __launch_bounds__(NT, RESIDENT) digest_ker
         int32_t number = __shfl_sync(~0u, mine, r & 31);
         if (unit + a * 32 < units && number >= 0) {
           there |= 1u << a;
-          v[a].load(base + (size_t)(uint32_t)number * d.row_bytes, c, d.row_bytes);
+          v[a].load(base + (size_t)(uint32_t)number * d.row_bytes, c, d.part_bytes);
         }
         step(r, c);
       }
@@ -203,7 +204,7 @@ int run(const digest_work &work, uint32_t entries, void *context)
          work.k >= blocks * 2 * (NT / 32) * ROWS) {
     blocks *= 2;
   }
-  const uint64_t alignment = (uintptr_t)work.base | work.slot_bytes | work.row_bytes;
+  const uint64_t alignment = (uintptr_t)work.base | work.slot_bytes | work.row_bytes | work.part_bytes;
   cudaStream_t stream = (cudaStream_t)context;
   return alignment % 16 == 0  ? launch<by_vector>(work, queries, blocks, stream)
          : alignment % 8 == 0 ? launch<by_word>(work, queries, blocks, stream)
@@ -212,16 +213,34 @@ int run(const digest_work &work, uint32_t entries, void *context)
 
 } // namespace
 
+namespace {
+
+// A part is a matter of where rows begin and how much of them is read.
+bool is_part(uint32_t row_bytes, uint32_t offset, uint32_t bytes)
+{
+  return bytes == 0 || (bytes % 8 == 0 && offset % 8 == 0 && bytes <= row_bytes && offset <= row_bytes - bytes);
+}
+
+} // namespace
+
 extern "C" int kvl_reader_cuda(const struct kvl_reader *r, void *context)
 {
-  const digest_work work = {r->queries_max, r->k, r->row_bytes, r->entry, r->query, r->addresses, r->arena, 0, 1u << 31, r->digest, r->stamp};
+  if (!is_part(r->row_bytes, r->part_offset, r->part_bytes)) {
+    return -EINVAL;
+  }
+  const digest_work work = {r->queries_max, r->k, r->row_bytes, r->entry, r->query, r->addresses, r->arena + (r->part_bytes != 0 ? r->part_offset : 0), 0,
+                            1u << 31, r->digest, r->stamp, r->part_bytes != 0 ? r->part_bytes : r->row_bytes};
   return run(work, r->entries, context);
 }
 
 extern "C" int kvl_witness_cuda(const struct kvl_witness *w, void *context)
 {
+  if (!is_part(w->row_bytes, w->part_offset, w->part_bytes)) {
+    return -EINVAL;
+  }
   uint64_t rows = w->row_bytes > 0 ? w->slot_bytes / w->row_bytes : 0;
-  const digest_work work = {w->queries_max, w->k, w->row_bytes, w->entry, w->query, w->rows, w->resident, w->slot_bytes,
-                            (uint32_t)(rows < (1u << 31) ? rows : 1u << 31), w->digest, nullptr};
+  const digest_work work = {w->queries_max, w->k, w->row_bytes, w->entry, w->query, w->rows,
+                            w->resident + (w->part_bytes != 0 ? w->part_offset : 0), w->slot_bytes, (uint32_t)(rows < (1u << 31) ? rows : 1u << 31),
+                            w->digest, nullptr, w->part_bytes != 0 ? w->part_bytes : w->row_bytes};
   return run(work, w->entries, context);
 }

@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
   // block 0 picks victims. Many would make it wait: with the host link busy, every access of the multiprocessor to memory waits behind it
   // (measured; through the bulk copy engine as well, which moreover fetches rows of this size at half the rate).
   const uint32_t own = s.own;
-  const uint32_t per_row = b.row_bytes / (uint32_t)sizeof(V);
+  const uint32_t per_row = (b.fetch_bytes != 0 ? b.fetch_bytes : b.row_bytes) / (uint32_t)sizeof(V);
   const uint32_t units = own * per_row;
   const bool few = units <= NT;
   const uint32_t row_step = NT / per_row;
@@ -494,6 +494,7 @@ template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *con
     return 0;
   }
   if (batch->entries > 65535 || lanes == 0 || lanes > KVL_LANES_MAX || batch->row_bytes == 0 || batch->row_bytes % 8 != 0 ||
+      batch->fetch_bytes % 8 != 0 || batch->fetch_bytes > batch->row_bytes ||
       batch->geometry.evict != KVL_EVICT_LRU || batch->geometry.hot_rows >= (1u << 30) || batch->geometry.bank_rows >= (1u << 30)) {
     return -EINVAL;
   }
@@ -506,7 +507,7 @@ template <int NT, int THREADS> int run(const kvl_resolve_batch *batch, void *con
     }
   }
   cudaStream_t stream = (cudaStream_t)context;
-  return batch->row_bytes % 16 == 0 ? launch<NT, THREADS, uint4>(batch, stream, blocks) : launch<NT, THREADS, uint2>(batch, stream, blocks);
+  return (batch->row_bytes | batch->fetch_bytes) % 16 == 0 ? launch<NT, THREADS, uint4>(batch, stream, blocks) : launch<NT, THREADS, uint2>(batch, stream, blocks);
 }
 
 // The one a plane uses; the same with half the registers (two blocks a multiprocessor); one block a request whatever the device can do.

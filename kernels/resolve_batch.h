@@ -71,6 +71,7 @@ struct kvl_resolve_batch {
   /* NULL, or two words: [0] lowered to the earliest, [1] raised to the latest moment (the GPU's global timer, ns) at which a request had looked up
    * and placed its rows and had only host rows, if any, to wait for. The reference does not look at it. */
   uint64_t *stamp;
+  uint32_t fetch_bytes; /* of a missing row, from its first byte on, that are copied; a multiple of 8; 0: all of it */
 };
 
 /* Victims, six lists of misses. */

@@ -98,6 +98,7 @@ struct kvl_reader {
   const unsigned char *arena;
   uint64_t *digest;                      /* [entries][queries_max]; unused queries 0 */
   uint64_t *stamp;
+  uint32_t part_offset, part_bytes;      /* bytes of each row that are read, multiples of 8; part_bytes 0: all of it */
 };
 typedef int kvl_reader_fn(const struct kvl_reader *reader, void *context);
 kvl_reader_fn kvl_reader_ref, kvl_reader_cuda;
@@ -111,6 +112,7 @@ struct kvl_witness {
   const unsigned char *resident;
   uint64_t slot_bytes;
   uint64_t *digest;
+  uint32_t part_offset, part_bytes;      /* as the reader's */
 };
 typedef int kvl_witness_fn(const struct kvl_witness *witness, void *context);
 kvl_witness_fn kvl_witness_ref, kvl_witness_cuda;
@@ -131,25 +133,27 @@ struct kvl_step_end {
   const struct kvl_gpu_point *point;
   const struct kvl_resolve_entry *entry;               /* of any cache: request, query_count */
   const uint64_t *digest;                              /* [readers][entries][queries_max] */
-  const uint64_t *witness;                             /* [points][entries][queries_max] */
+  const uint64_t *witness;                             /* [witnesses][entries][queries_max] */
   const uint32_t *point_of_reader;                     /* [readers], device memory */
   const uint32_t *check;                               /* pinned: 0: digests are not compared in this step */
   const uint32_t *copy_count, *drop_count;             /* of announce, [entries], or NULL */
   const uint64_t *stamps;
   struct kvl_step_outcome *outcome;
+  const uint32_t *witness_of_reader;                   /* [readers], device memory; NULL: its point is */
 };
 typedef int kvl_step_end_fn(const struct kvl_step_end *end, void *context);
 kvl_step_end_fn kvl_step_end_ref, kvl_step_end_cuda;
 
-/* ---- candidate bank: the copies that announce listed, from each request's host rows to its bank slots ---- */
+/* ---- candidate bank: the copies that announce listed, from each request's host rows to its bank slots; and a fetch list again, for another part of the rows ---- */
 struct kvl_bank_copy {
-  uint32_t entries, bank_rows, row_bytes;
+  uint32_t entries, bank_rows, row_bytes; /* bank_rows: room of a list */
   const struct kvl_resolve_entry *entry;
   const struct kvl_fetch *copies;      /* [entries][bank_rows] */
   const uint32_t *copy_count;          /* [entries] */
   unsigned char *arena;
   uint32_t blocks_max;
   uint64_t *stamp;
+  uint32_t part_offset, part_bytes;       /* bytes of each row that are copied, multiples of 8; part_bytes 0: all of it */
 };
 typedef int kvl_bank_copy_fn(const struct kvl_bank_copy *copy, void *context);
 kvl_bank_copy_fn kvl_bank_copy_ref, kvl_bank_copy_cuda;

@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(NT) end_kernel(const __grid_constant__ kvl_ste
     uint32_t p = s.point_of_reader[r];
     uint64_t digest = s.digest[i]; // loaded whether it is used or not, so that many loads are under way
     bool used = s.entry[e].request != KVL_NONE && at - e * s.queries_max < s.entry[e].query_count;
-    uint64_t witness = s.witness[(uint64_t)p * each + at];
+    uint64_t witness = s.witness[(uint64_t)(s.witness_of_reader != nullptr ? s.witness_of_reader[r] : p) * each + at];
     uint32_t n = s.point[p].query[at].n;
     digests += used;
     rows += used ? n : 0;

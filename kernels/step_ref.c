@@ -89,14 +89,14 @@ int kvl_step_end_ref(const struct kvl_step_end *end, void *context)
     o->dropped += end->drop_count != NULL ? end->drop_count[e] : 0;
   }
   for (uint32_t r = 0; *end->check != 0 && r < end->readers; r++) {
-    uint32_t p = end->point_of_reader[r];
+    uint32_t p = end->point_of_reader[r], w = end->witness_of_reader != NULL ? end->witness_of_reader[r] : p;
     for (uint32_t e = 0; e < end->entries; e++) {
       for (uint32_t q = 0; end->entry[e].request != KVL_NONE && q < end->queries_max && q < end->entry[e].query_count; q++) {
         size_t at = (size_t)e * end->queries_max + q;
         size_t each = (size_t)end->entries * end->queries_max;
         o->digests++;
         o->rows_checked += end->point[p].query[at].n;
-        if (end->digest[r * each + at] != end->witness[p * each + at] && o->mismatches++ == 0) {
+        if (end->digest[r * each + at] != end->witness[w * each + at] && o->mismatches++ == 0) {
           o->first_reader = r;
           o->first_entry = e;
           o->first_query = q;
@@ -110,13 +110,14 @@ int kvl_step_end_ref(const struct kvl_step_end *end, void *context)
 int kvl_bank_copy_ref(const struct kvl_bank_copy *copy, void *context)
 {
   (void)context;
-  if (copy->row_bytes == 0 || copy->row_bytes % 8 != 0) {
+  uint32_t bytes = copy->part_bytes != 0 ? copy->part_bytes : copy->row_bytes, offset = copy->part_bytes != 0 ? copy->part_offset : 0;
+  if (copy->row_bytes == 0 || copy->row_bytes % 8 != 0 || bytes % 8 != 0 || offset % 8 != 0 || bytes > copy->row_bytes || offset > copy->row_bytes - bytes) {
     return -EINVAL;
   }
   for (uint32_t e = 0; e < copy->entries; e++) {
     for (uint32_t i = 0; copy->entry[e].request != KVL_NONE && i < copy->copy_count[e] && i < copy->bank_rows; i++) {
       const struct kvl_fetch *f = &copy->copies[(size_t)e * copy->bank_rows + i];
-      memcpy(copy->arena + (size_t)f->to * copy->row_bytes, copy->entry[e].host_rows + (size_t)f->row * copy->row_bytes, copy->row_bytes);
+      memcpy(copy->arena + (size_t)f->to * copy->row_bytes + offset, copy->entry[e].host_rows + (size_t)f->row * copy->row_bytes + offset, bytes);
     }
   }
   return 0;

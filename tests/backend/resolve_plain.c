@@ -107,7 +107,8 @@ static void resolve_entry(const struct kvl_resolve_batch *b, uint32_t i)
       b->counts[i].overflow++;
     }
     if (b->arena != NULL) {
-      memcpy(b->arena + (uint64_t)(uint32_t)to * b->row_bytes, e->host_rows + (uint64_t)(uint32_t)rows[l] * b->row_bytes, b->row_bytes);
+      memcpy(b->arena + (uint64_t)(uint32_t)to * b->row_bytes, e->host_rows + (uint64_t)(uint32_t)rows[l] * b->row_bytes,
+             b->fetch_bytes != 0 ? b->fetch_bytes : b->row_bytes);
     }
     if (b->fetches != NULL) {
       b->fetches[(uint64_t)i * b->queries_max * b->k + b->fetch_count[i]] = (struct kvl_fetch){rows[l], to};

@@ -258,8 +258,8 @@ static void readers(uint32_t requests, uint32_t queries, uint32_t row_bytes)
   struct kvl_batch_query *d_query = sent(query, all * sizeof *query);
   struct kvl_resolve_entry *d_entry = sent(entry, requests * sizeof *entry);
   uint64_t *digest = device(all * 8);
-  struct readers r = {{requests, queries, K, row_bytes, d_entry, d_query, d_address, arena, digest, NULL},
-                      {requests, queries, K, row_bytes, d_entry, d_query, d_row, arena, slot_bytes, digest}};
+  struct readers r = {{requests, queries, K, row_bytes, d_entry, d_query, d_address, arena, digest, NULL, 0, 0},
+                      {requests, queries, K, row_bytes, d_entry, d_query, d_row, arena, slot_bytes, digest, 0, 0}};
   char name[32];
   snprintf(name, sizeof name, row_bytes == ROW_BYTES ? "reader" : "reader%u", row_bytes);
   double bytes = (double)all * K * row_bytes;
@@ -440,7 +440,7 @@ static void bank(uint32_t requests, uint32_t rows)
     }
   }
   struct kvl_bank_copy b = {requests, BANK, ROW_BYTES, sent(entry, requests * sizeof *entry), sent(copies, (size_t)requests * BANK * sizeof *copies),
-                            sent(count, requests * 4), arena, 0, NULL};
+                            sent(count, requests * 4), arena, 0, NULL, 0, 0};
   uint64_t *words = device(64);
   double bytes = (double)requests * rows * ROW_BYTES;
   static const uint32_t blocks[] = {0, 4, 8, 16, 32, 66};

@@ -285,6 +285,14 @@ static void check_fills(struct kvl_rng *rng)
 
 /* ---- reader and witness ---- */
 
+/* All of a row, or the n-th of a few equal parts. */
+static void draw_part(struct kvl_rng *rng, uint32_t row_bytes, uint32_t *offset, uint32_t *bytes)
+{
+  uint32_t parts = PICK(rng, 1, 1, 2, 3, 4);
+  *bytes = parts == 1 || row_bytes % 8 != 0 || row_bytes / parts < 8 ? 0 : row_bytes / parts / 8 * 8;
+  *offset = *bytes == 0 ? 0 : *bytes * kvl_rng_below(rng, parts);
+}
+
 static void check_digests(struct kvl_rng *rng)
 {
   const uint32_t queries_max = PICK(rng, 1, 1, 2, 5, 8);
@@ -343,11 +351,13 @@ static void check_digests(struct kvl_rng *rng)
     send(inputs[i]);
   }
   bool stamped = kvl_rng_below(rng, 2) == 0;
+  uint32_t part_offset, part_bytes;
+  draw_part(rng, row_bytes, &part_offset, &part_bytes);
   for (int device = 0; device < 2; device++) {
     struct kvl_reader r = {entries, queries_max, k, row_bytes, on(entry, device), on(query, device), on(address, device), on(arena, device),
-                           on(read, device), stamped ? on(stamp, device) : NULL};
+                           on(read, device), stamped ? on(stamp, device) : NULL, part_offset, part_bytes};
     struct kvl_witness w = {entries, queries_max, k, row_bytes, on(entry, device), on(query, device), on(row, device), on(resident, device),
-                            slot_bytes, on(seen, device)};
+                            slot_bytes, on(seen, device), part_offset, part_bytes};
     TRY(device ? kvl_reader_cuda(&r, NULL) : kvl_reader_ref(&r, NULL));
     TRY(device ? kvl_witness_cuda(&w, NULL) : kvl_witness_ref(&w, NULL));
   }
@@ -517,10 +527,11 @@ static void check_bank(struct kvl_rng *rng)
   send(count);
   send(stamp);
   bool stamped = kvl_rng_below(rng, 2) == 0;
-  uint32_t blocks_max = PICK(rng, 0, 1, 16);
+  uint32_t blocks_max = PICK(rng, 0, 1, 16), part_offset, part_bytes;
+  draw_part(rng, row_bytes, &part_offset, &part_bytes);
   for (int device = 0; device < 2; device++) {
     struct kvl_bank_copy b = {entries, bank_rows, row_bytes, on(entry, device), on(copies, device), on(count, device), on(arena, device), blocks_max,
-                              stamped ? on(stamp, device) : NULL};
+                              stamped ? on(stamp, device) : NULL, part_offset, part_bytes};
     TRY(device ? kvl_bank_copy_cuda(&b, NULL) : kvl_bank_copy_ref(&b, NULL));
   }
   TRY(cudaDeviceSynchronize());

@@ -114,8 +114,8 @@ START_TEST(reader_and_witness_agree_with_the_naive_digest)
   }
   memset(read, 0x5a, sizeof read);
   memset(seen, 0x5a, sizeof seen);
-  const struct kvl_reader r = {ENTRIES, QUERIES, K, row_bytes, entry, query, addresses, arena, read, NULL};
-  const struct kvl_witness w = {ENTRIES, QUERIES, K, row_bytes, entry, query, rows, resident, slot_bytes, seen};
+  const struct kvl_reader r = {ENTRIES, QUERIES, K, row_bytes, entry, query, addresses, arena, read, NULL, 0, 0};
+  const struct kvl_witness w = {ENTRIES, QUERIES, K, row_bytes, entry, query, rows, resident, slot_bytes, seen, 0, 0};
   ck_assert_int_eq(kvl_reader_ref(&r, NULL), 0);
   ck_assert_int_eq(kvl_witness_ref(&w, NULL), 0);
   for (uint32_t at = 0; at < ENTRIES * QUERIES; at++) {
@@ -255,7 +255,7 @@ START_TEST(end_sums_and_finds_the_first_mismatch)
   uint32_t check = 1;
   const uint32_t copied[ENTRIES] = {5, 0, 7}, dropped[ENTRIES] = {1, 0, 2};
   struct kvl_step_outcome out;
-  struct kvl_step_end end = {ENTRIES, QUERIES, 2, READERS, point, entry, digest, witness, point_of_reader, &check, copied, dropped, NULL, &out};
+  struct kvl_step_end end = {ENTRIES, QUERIES, 2, READERS, point, entry, digest, witness, point_of_reader, &check, copied, dropped, NULL, &out, NULL};
   memset(&out, 0x5a, sizeof out);
   ck_assert_int_eq(kvl_step_end_ref(&end, NULL), 0);
   ck_assert_uint_eq(out.digests, READERS * 3);
@@ -306,12 +306,51 @@ START_TEST(bank_copies_land_in_their_slots)
   const struct kvl_resolve_entry entry[3] = {{.request = 0, .host_rows = host[0]}, {.request = KVL_NONE}, {.request = 1, .host_rows = host[1]}};
   const struct kvl_fetch copies[3 * BANK] = {{4, 0}, {5, 1}, {0, 0}, {1, 2}, {1, 2}, {1, 2}, {9, 5}, {0, 3}, {2, 4}};
   const uint32_t count[3] = {2, 3, 2};
-  const struct kvl_bank_copy b = {3, BANK, BYTES, entry, copies, count, arena, 0, NULL};
+  struct kvl_bank_copy b = {3, BANK, BYTES, entry, copies, count, arena, 0, NULL, 0, 0};
   memcpy(want, host[0] + 4 * BYTES, 2 * BYTES);
   memcpy(want + 5 * BYTES, host[1] + 9 * BYTES, BYTES);
   memcpy(want + 3 * BYTES, host[1], BYTES);
   ck_assert_int_eq(kvl_bank_copy_ref(&b, NULL), 0);
   ck_assert_mem_eq(arena, want, sizeof arena);
+
+  unsigned char piecewise[sizeof arena]; /* part by part it comes to the same */
+  memset(piecewise, 0x5a, sizeof piecewise);
+  b.arena = piecewise;
+  b.part_bytes = 8;
+  for (b.part_offset = 0; b.part_offset < BYTES; b.part_offset += 8) {
+    ck_assert_int_eq(memcmp(piecewise, want, sizeof want) == 0, 0);
+    ck_assert_int_eq(kvl_bank_copy_ref(&b, NULL), 0);
+  }
+  ck_assert_mem_eq(piecewise, want, sizeof want);
+  ck_assert_int_eq(kvl_bank_copy_ref(&b, NULL), -EINVAL); /* past the row's end */
+}
+END_TEST
+
+/* A part is read as if the rows were cut there. */
+START_TEST(parts_of_rows_are_read_alone)
+{
+  enum { ROWS = 6, BYTES = 48, PART = 16, K = 5 };
+  unsigned char whole[ROWS * BYTES], cut[ROWS * PART];
+  const kvl_addr addresses[K] = {3, 0, KVL_NONE, 5, 3};
+  const struct kvl_resolve_entry entry = {.request = 0, .query_count = 1};
+  const struct kvl_batch_query query = {ROWS, K};
+  for (uint32_t i = 0; i < sizeof whole; i++) {
+    whole[i] = (unsigned char)(i * 37 + i / 48);
+  }
+  for (uint32_t part = 0; part < BYTES / PART; part++) {
+    for (uint32_t r = 0; r < ROWS; r++) {
+      memcpy(cut + r * PART, whole + r * BYTES + part * PART, PART);
+    }
+    uint64_t from_whole, from_cut, seen;
+    const struct kvl_reader w = {1, 1, K, BYTES, &entry, &query, addresses, whole, &from_whole, NULL, part * PART, PART};
+    const struct kvl_reader c = {1, 1, K, PART, &entry, &query, addresses, cut, &from_cut, NULL, 0, 0};
+    const struct kvl_witness v = {1, 1, K, BYTES, &entry, &query, addresses, whole, sizeof whole, &seen, part * PART, PART};
+    ck_assert_int_eq(kvl_reader_ref(&w, NULL), 0);
+    ck_assert_int_eq(kvl_reader_ref(&c, NULL), 0);
+    ck_assert_int_eq(kvl_witness_ref(&v, NULL), 0);
+    ck_assert_uint_eq(from_whole, from_cut);
+    ck_assert_uint_eq(seen, from_cut);
+  }
 }
 END_TEST
 
@@ -326,6 +365,7 @@ int main(void)
   tcase_add_test(c, begin_lays_out_a_batch);
   tcase_add_test(c, end_sums_and_finds_the_first_mismatch);
   tcase_add_test(c, bank_copies_land_in_their_slots);
+  tcase_add_test(c, parts_of_rows_are_read_alone);
   suite_add_tcase(suite, c);
   SRunner *runner = srunner_create(suite);
   srunner_set_tap(runner, "-");

@@ -50,6 +50,9 @@ run pools $pool --set=node.kv_pool_bytes=30000000
 run "pools and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000
 # shellcheck disable=SC2086
 run "pools with a limit and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000 --set=policy.pool_rows_max=900
+run "fetch lists replayed for the parts of a group's layers" --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=mode=fixed --set=policy.prefetch=plan \
+  --set=policy.hot_rows=2048 --set=node.kv_pool_bytes=2400000000 --set=node.host_pool_bytes=2000000000 --set=workload.requests=3 --set=workload.concurrency=2 \
+  --set=workload.input_tokens=4000 --set=workload.cached_tokens=4000 --set=workload.output_tokens=3
 run "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
 
 # The n-th call of the device fails, for n over the opening and on into the run: one line, no log that looks whole, a clean end.
