@@ -46,8 +46,6 @@ int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing
 int kvl_store_exec(struct kvl_store *store, const char *sql); /* an SQLite result code */
 int kvl_store_prepare(struct kvl_store *store, sqlite3_stmt **statement, const char *sql);
 
-int kvl_store_validation_schema(struct kvl_store *store); /* the table "validations", if it is missing; an SQLite result code */
-
 /* Who writes a run, and whether that process still lives. */
 struct kvl_store_owner {
   char host[72], boot[48], space[48]; /* node name, boot id, process-id name space */

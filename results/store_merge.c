@@ -149,9 +149,7 @@ static int merge_runs(struct kvl_store *store, int with_sweeps, struct kvl_merge
 {
   static const char free_runs[] = "SELECT coalesce(min(run), 0) FROM other.runs WHERE run > ?1";
   static const char swept_runs[] = "SELECT coalesce(min(run), 0) FROM other.runs WHERE run > ?1 AND run NOT IN (SELECT run FROM other.sweep_tasks WHERE run IS NOT NULL)";
-  int64_t validations;
-  int rc = kvl_sql_number(store, &validations, "SELECT count(*) FROM other.sqlite_schema WHERE name = 'validations'", 0, 0);
-  rc = rc != SQLITE_OK || validations == 0 ? rc : kvl_store_validation_schema(store); /* only tables that both have are copied */
+  int rc = SQLITE_OK;
   for (int64_t theirs = 0, value; rc == SQLITE_OK;) {
     rc = kvl_sql_number(store, &theirs, with_sweeps ? swept_runs : free_runs, theirs, 0);
     if (rc != SQLITE_OK || theirs == 0) {

@@ -11,16 +11,11 @@
 #include "results/validation.h"
 
 static const char create[] =
-  "CREATE TABLE IF NOT EXISTS main.validations (run INTEGER NOT NULL, sequence INTEGER NOT NULL, section TEXT NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, "
+  "CREATE TABLE IF NOT EXISTS validations (run INTEGER NOT NULL, sequence INTEGER NOT NULL, section TEXT NOT NULL, key TEXT NOT NULL, unit TEXT NOT NULL, "
   "measured REAL, same_steps REAL, forecast REAL, same_steps_error_percent REAL, forecast_error_percent REAL, bound REAL, verdict TEXT NOT NULL, "
   "PRIMARY KEY (run, sequence)) WITHOUT ROWID";
 
 enum { VALUES = 6 };
-
-int kvl_store_validation_schema(struct kvl_store *store)
-{
-  return kvl_store_exec(store, create);
-}
 
 static void values_of(const struct kvl_validation_row *row, double value[VALUES])
 {
@@ -51,7 +46,7 @@ int kvl_store_validation(struct kvl_store *store, int64_t run, const struct kvl_
   assert(store->run == 0 && !store->read_only);
   sqlite3_stmt *q = NULL;
   int rc = kvl_store_exec(store, "BEGIN IMMEDIATE");
-  rc = rc != SQLITE_OK ? rc : kvl_store_validation_schema(store);
+  rc = rc != SQLITE_OK ? rc : kvl_store_exec(store, create);
   rc = rc != SQLITE_OK ? rc : kvl_store_prepare(store, &q, "INSERT INTO validations VALUES (?,?,?,?,?,?,?,?,?,?,?,?)");
   for (uint32_t i = 0; i < v->count && rc == SQLITE_OK; i++) {
     rc = insert_row(q, run, i, &v->row[i]);
