@@ -26,6 +26,7 @@ result() { # ok? name
   --set=policy.give_back_bytes_max=300000 --set=costs.prefill_fixed_ms=2 --set=costs.prefill_token_us=0.5 --set=limits.request_timeout_s=0.6 >small.json 2>err
 result $? 'a scenario from a scenario'
 
+# What replayed is left in `out`.
 replays() { # NAME OPTIONS...
   name=$1
   shift
@@ -41,6 +42,19 @@ replays 'in pieces' --set=policy.admission_copy=bounded --set=policy.admission_c
 replays 'fixed' --set=mode=fixed
 replays 'drafts and pools' --set=policy.bank_rows=4096 --set=policy.prefetch=pool --set=speculation.method=dspark --set=speculation.drafts=5 \
   --set=node.kv_pool_bytes=34000000 --set=workload.requests=8
+
+# Four layers share a selection and have a part each of its rows: fetch lists go again over the link.
+mkdir models
+cat >models/parts.json <<'END'
+{"name": "parts", "source": "made up for a test", "layers": 10, "caches": [
+  {"name": "L", "written_layer": 0, "tokens_per_row": 1, "row_bytes": 64, "index_key_bytes": 8, "repeat": 2, "every": 1,
+   "selections": [{"layer": 0, "k": 256, "readers": 1}]},
+  {"name": "G", "written_layer": 2, "tokens_per_row": 1, "row_bytes": 256, "index_key_bytes": 8, "layers": 4, "repeat": 2, "every": 4,
+   "selections": [{"layer": 2, "k": 256, "readers": 4}]}]}
+END
+replays 'rows in parts' --set=model=parts --set=policy.prefetch=plan --set=policy.hot_rows=300 --set=mode=fixed --set=workload.requests=6
+grep -q '^prefetch.copied *[1-9]' out
+result $? 'rows in parts: fetched ahead'
 
 # validate: times here are nobody's, so the forecast may be off; bytes and decisions may not.
 "$program" validate small.json --plane=cuda --check=sample --tsv --record=kept.log >out 2>err
