@@ -334,7 +334,8 @@ static int clear_owners(struct kvl_store *store, int64_t sweep, const struct kvl
     int64_t index = sqlite3_column_int64(q, 5), count = sqlite3_column_int64(q, 6);
     read_owner(q, 0, &owner);
     enum kvl_stored_status status = kvl_store_owner_status(&owner, self);
-    int gives_way = status == KVL_STORED_INCOMPLETE || (status == KVL_STORED_UNKNOWN && take_over);
+    int ours = strcmp(owner.boot, self->boot) == 0 && strcmp(owner.space, self->space) == 0 && owner.process == self->process;
+    int gives_way = ours || status == KVL_STORED_INCOMPLETE || (status == KVL_STORED_UNKNOWN && take_over);
     if (count < 1 || !shares_meet(share, (uint32_t)index, (uint32_t)count)) {
       rc = SQLITE_OK;
       continue;

@@ -92,9 +92,9 @@ pass_or_fail $? "killed with -9 up to $rounds times it goes on; nothing lost, no
 
 # ---- kill -9 of children ----
 # points that take long enough to be hit
-run sweep grid.json --set=workload.output_tokens=300 --store=slow-want.db --keep=summary --quiet
+run sweep grid.json --set=workload.output_tokens=200 --store=slow-want.db --keep=summary --quiet
 export_sweep slow-want.db grid slow-want
-"$program" sweep grid.json --set=workload.output_tokens=300 --store=children.db --jobs=2 --quiet >/dev/null 2>err &
+"$program" sweep grid.json --set=workload.output_tokens=200 --store=children.db --jobs=2 --quiet >/dev/null 2>err &
 parent=$! hits=0
 while [ $hits -lt 2 ] && kill -0 $parent 2>/dev/null; do # two kills cannot use up the three attempts of a point
   pause 30
@@ -120,7 +120,7 @@ wait $parent
 pass_or_fail $? 'a point that is killed each time is stored as failed'
 
 # children end with their parent
-"$program" sweep grid.json --set=workload.output_tokens=300 --store=orphans.db --jobs=2 --quiet >/dev/null 2>err &
+"$program" sweep grid.json --set=workload.output_tokens=200 --store=orphans.db --jobs=2 --quiet >/dev/null 2>err &
 parent=$!
 sleep 0.3
 children=$(ps -o pid= --ppid $parent 2>/dev/null)
@@ -138,7 +138,7 @@ done
 pass_or_fail $? 'children end with their parent'
 
 # ---- interrupted ----
-"$program" sweep grid.json --set=workload.output_tokens=300 --store=int.db --jobs=2 >/dev/null 2>err &
+"$program" sweep grid.json --set=workload.output_tokens=200 --store=int.db --jobs=2 >/dev/null 2>err &
 parent=$!
 sleep 0.4
 kill -TERM $parent
@@ -147,14 +147,25 @@ code=$?
 [ $code -eq 130 ] && grep -q 'the same command goes on' err && [ "$(wc -l <err)" -eq 1 ] && ! ls | grep -q 'int.db.tasks'
 pass_or_fail $? 'TERM ends it with 130 and one line'
 
+# ---- progress: on a terminal, and nowhere else ----
+if command -v script >/dev/null 2>&1 && script -qec true /dev/null </dev/null >/dev/null 2>&1; then
+  script -qec "'$program' sweep grid.json --store=tty.db --set=workload.output_tokens=150" tty.log </dev/null >/dev/null 2>&1
+  tr '\r' '\n' <tty.log >out
+  grep -q 'grid: [0-9]* of 24 runs, [12] at work, [0-9]* s to go' out
+  pass_or_fail $? 'progress with the time to go on a terminal'
+fi
+run sweep grid.json --store=pipe.db --format=tsv
+[ $code -eq 0 ] && [ "$(wc -l <err)" -eq 1 ] && ! grep -q "$(printf '\r')" err && [ "$(wc -l <out)" -eq 13 ]
+pass_or_fail $? 'no progress in a pipe: one line at the end'
+
 # ---- two at once ----
-"$program" sweep grid.json --set=workload.output_tokens=300 --store=two.db --jobs=1 --quiet >/dev/null 2>&1 &
+"$program" sweep grid.json --set=workload.output_tokens=200 --store=two.db --jobs=1 --quiet >/dev/null 2>&1 &
 parent=$!
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
   "$program" results sweeps --store=two.db 2>/dev/null | grep -q running && break
   sleep 0.1
 done
-refuses 1 "process $parent works on this sweep" sweep grid.json --set=workload.output_tokens=300 --store=two.db --quiet
+refuses 1 "process $parent works on this sweep" sweep grid.json --set=workload.output_tokens=200 --store=two.db --quiet
 run sweep failing.json --store=two.db --quiet --failed-ok
 [ $code -eq 0 ]
 pass_or_fail $? 'another sweep may use the same store at the same time'
