@@ -67,7 +67,7 @@ void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, str
     bytes->hot += (uint64_t)scenario->policy.hot_rows * cache->row_bytes;
     bytes->bank += bank_rows * cache->row_bytes;
     bytes->tail += (scenario->policy.tail_tokens + per_row - 1) / per_row * cache->row_bytes;
-    bytes->scratch += (commit_rows + k_max[i]) * cache->row_bytes;
+    bytes->scratch += (commit_rows + (uint64_t)k_max[i] * kvl_queries_max(scenario)) * cache->row_bytes;
   }
   bytes->host = bytes->rows;
   if (scenario->speculation.method != KVL_SPECULATION_NONE) {

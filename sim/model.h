@@ -203,7 +203,7 @@ struct kvl_session_bytes {
   uint64_t whole;         /* caches read whole */
   uint64_t window;
   uint64_t maps;          /* page map, position-to-slot maps, stamps */
-  uint64_t hot, bank, tail, scratch; /* scratch: commit and overflow (k rows a cache) */
+  uint64_t hot, bank, tail, scratch; /* scratch: commit and overflow (k rows a cache and query) */
   uint64_t draft;         /* speculation: the draft model's state, in every mode */
   uint64_t fixed;         /* what fixed and adaptive mode reserve: index + whole + window + maps + hot + bank + tail + scratch + draft */
   uint64_t resident;      /* what resident mode reserves: rows + index + whole + window + draft */

@@ -41,6 +41,36 @@ START_TEST(published_session)
 }
 END_TEST
 
+/* What speculation takes: once a GPU, of every session in every mode, and room for the rows that six queries may miss. */
+START_TEST(session_with_drafts)
+{
+  static const char *const sets[] = {"speculation.method=dspark", "speculation.weights_bytes=1000000", "speculation.graph_bytes=200000", "speculation.scratch_bytes=30000",
+                                     "speculation.state_bytes=4000", "speculation.state_bytes_per_token=100.5"};
+  struct kvl_scenario_doc *plain = load(NULL, 0), *doc = load(sets, 6);
+  const struct kvl_scenario *s = kvl_scenario_of(doc), *without = kvl_scenario_of(plain);
+  struct kvl_session_bytes b, p;
+  kvl_session_bytes(s, 1001, &b);
+  kvl_session_bytes(without, 1001, &p);
+  uint64_t page = kvl_page_bytes(s);
+  ck_assert_uint_eq(kvl_queries_max(s), 6);
+  ck_assert_uint_eq(kvl_queries_max(without), 1);
+  ck_assert_uint_eq(kvl_speculation_bytes(s), 1230000);
+  ck_assert_uint_eq(kvl_speculation_bytes(without), 0);
+  ck_assert_uint_eq(kvl_pool_bytes(s), s->node.kv_pool_bytes - 1230000);
+  ck_assert_uint_eq(kvl_pool_bytes(without), s->node.kv_pool_bytes);
+  ck_assert_uint_eq(b.draft, 4000 + 100601); /* 100,600.5 */
+  ck_assert_uint_eq(p.draft, 0);
+  ck_assert_uint_eq(b.scratch, p.scratch + 4 * 5 * 512 * 288);
+  ck_assert_uint_eq(b.resident, p.resident + (b.draft + page - 1) / page * page);
+  ck_assert_uint_eq(b.host, p.host);
+  char label[KVL_LABEL_MAX];
+  ck_assert_str_eq(kvl_mode_label(s, label), "adaptive+dspark");
+  ck_assert_str_eq(kvl_mode_label(without, label), "adaptive");
+  kvl_scenario_free(doc);
+  kvl_scenario_free(plain);
+}
+END_TEST
+
 START_TEST(reservations_are_whole_frames)
 {
   static const char *const sets[] = {"policy.page_tokens=2", "policy.hot_rows=1", "policy.bank_rows=0", "policy.tail_tokens=3"};
@@ -119,4 +149,4 @@ START_TEST(curve)
 }
 END_TEST
 
-KVL_TAP_MAIN("model", published_session, reservations_are_whole_frames, bank_belongs_to_the_announcing_cache, curve)
+KVL_TAP_MAIN("model", published_session, session_with_drafts, reservations_are_whole_frames, bank_belongs_to_the_announcing_cache, curve)
