@@ -814,6 +814,10 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
       resolving = true;
     } else if (stage->kind == KVL_STAGE_READ || stage->kind == KVL_STAGE_COMPUTE) {
       const uint64_t *s = stamp + 2 * (stage->kind == KVL_STAGE_READ ? c->stamp_reader + reader : c->stamp_layer + stage->layer);
+      if (s[0] > s[1]) { /* never stamped: a device without a timer */
+        reader += stage->kind == KVL_STAGE_READ;
+        continue;
+      }
       if (stage->kind == KVL_STAGE_READ && waited) { /* a launch's gap, and whatever had not landed */
         stall[KVL_STALL_PREFETCH_WAIT] += span(at, s[0]);
         at = s[0] > at ? s[0] : at;

@@ -1,0 +1,48 @@
+#!/bin/sh
+# The CUDA plane on one GPU, all of results/hardware/h200-plane.md: h200-plane.sh KVLOAN SCENARIOS OUT. Needs some 35 GB of pinned memory and 100 GB of HBM.
+#   OUT/steps.tsv       steps of exactly N requests, to the nanosecond, from the decision logs of runs that check nothing
+#   OUT/validate.jsonl  `kvloan validate` of each scenario, every selected row of every step read back
+set -u
+kvloan=$1 scenarios=$2 out=$3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# Durations of the steps that N requests were in and nobody joined; what they were spent on (microseconds, means), rows fetched.
+steps() { # NAME N SCENARIO SETTINGS...
+  name=$1 n=$2 scenario=$3
+  shift 3
+  "$kvloan" run "$scenario" --plane=cuda --check=none --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || { tail -1 "$work/err"; return; }
+  awk -v n="$n" '$1 == "step" { take = 0; for (i = 4; i <= NF; i++) { if ($i == "items" && $(i + 1) == n) take = 1; if ($i == "join" && $(i + 1) != 0) skip = 1 }
+      want[$3] = take && !skip; skip = 0 }
+    $1 == "done" && $4 == "step" && want[$6] { for (i = 7; i <= NF; i++) { if ($i == "times") split($(i + 1), t, ","); if ($i == "stall") s = $(i + 1); if ($i == "rows") split($(i + 1), r, ",") }
+      split(s, c, ","); printf "%d", t[3] - t[2]; for (i = 1; i <= 6; i++) printf "\t%d", c[i]; printf "\t%d\n", r[1] }' "$work/log" | sort -n >"$work/steps"
+  awk -v name="$name" '{ d[NR] = $1; for (i = 1; i <= NF; i++) sum[i] += $i }
+    END { if (NR == 0) { print name "\tno such steps"; exit }
+      printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f", name, NR, sum[1] / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3
+      for (i = 2; i <= 7; i++) printf "\t%.1f", sum[i] / NR / 1e3; printf "\t%.0f\n", sum[8] / NR }' "$work/steps" >>"$out/steps.tsv"
+}
+check() { # NAME SCENARIO SETTINGS...
+  name=$1 scenario=$2
+  shift 2
+  "$kvloan" validate "$scenario" --check=all --format=json "$@" >"$work/v" 2>"$work/err"
+  echo "$name: exit $?, $(tail -1 "$work/err")"
+  printf '{"scenario":"%s","validation":%s}\n' "$name" "$(tr -d '\n' <"$work/v")" >>"$out/validate.jsonl"
+}
+
+printf 'run\tsteps\tmean_us\tp50_us\tp10_us\tp90_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\tlink_wait_us\tprefetch_wait_us\trows_fetched\n' >"$out/steps.tsv"
+: >"$out/validate.jsonl"
+for round in 1 2; do # twice, in turn: what differs between the two is the noise
+  steps "resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json" --set=mode=resident
+  steps "adaptive, all resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json"
+  steps "adaptive, half revoked, 44 ($round)" 44 "$scenarios/h200/half-revoked.json"
+done
+steps "half revoked and pools, 44" 44 "$scenarios/h200/pools.json"
+steps "fixed, 44" 44 "$scenarios/h200/half-revoked.json" --set=mode=fixed
+steps "adaptive, published pool, 82" 82 "$scenarios/h200/published-batch.json"
+steps "drafts, 44" 44 "$scenarios/h200/drafts.json"
+steps "drafts and pools, 44" 44 "$scenarios/h200/drafts-and-pools.json"
+for name in all-resident half-revoked rise-and-fall pools drafts drafts-and-pools published-batch; do
+  check "$name" "$scenarios/h200/$name.json"
+done
+check glm-plan "$scenarios/h200/glm-plan.json"
+cat "$out/steps.tsv"
