@@ -29,7 +29,7 @@ for block in $(seq "$blocks"); do
     failed=1
   fi
 done
-for made in modes.html adaptive.html; do
+for made in modes.html adaptive.html sweep.html; do
   count=$((count + 1))
   if tail -n 1 "$made" 2>/dev/null | grep -q '^</html>$'; then
     echo "ok $count - $made is whole"
