@@ -102,6 +102,7 @@ static _Noreturn void child(const struct local *l, uint32_t task, int out, pid_t
   bool has_run = false;
   memset(&report, 0, sizeof report);
   report.rc = run_task(l, task, &has_run, &err);
+  kvl_sweep_plain_reason(l->sweep, &err);
   report.has_run = has_run;
   (void)snprintf(report.reason, sizeof report.reason, "%.990s", err.text);
   ssize_t written = write(out, &report, sizeof report);
@@ -210,6 +211,9 @@ static int finish(struct local *l, struct job *job, struct kvl_err *err)
   l->running--;
   if (whole) {
     job->report.reason[sizeof job->report.reason - 1] = '\0';
+    if (job->report.rc != 0 && strncmp(job->report.reason, l->folder, strlen(l->folder)) == 0) {
+      return kvl_err_set(err, job->report.rc, "%s", job->report.reason); /* its own store: the disk is to blame, not the point */
+    }
     return record(l, task, job->report.rc == 0 ? NULL : job->report.reason, job->report.has_run != 0, err);
   }
   if (*l->call->stop != 0) {

@@ -66,10 +66,15 @@ static inline uint32_t kvl_sweep_tasks(const struct kvl_sweep *sweep)
   return sweep->points * sweep->repeats;
 }
 uint64_t kvl_sweep_seed(const struct kvl_sweep *sweep, uint32_t task);
-/* The scenario of a task. -EINVAL and others of kvl_scenario_parse; names of folders are left out of the line, so that it is the same wherever it is run. */
+/* Takes the scenario's folder and what nobody typed (--set=...) out of a line, so that a point's reason is the same wherever it is run. */
+void kvl_sweep_plain_reason(const struct kvl_sweep *sweep, struct kvl_err *err);
+/* The scenario of a task. -EINVAL and others of kvl_scenario_parse, with a plain reason. */
 int kvl_sweep_scenario(const struct kvl_sweep *sweep, uint32_t task, struct kvl_scenario_doc **doc, struct kvl_err *err);
 /* "kvloan run SCENARIO --set=..." that repeats a task by itself; the caller frees. NULL: no memory. */
 char *kvl_sweep_command(const struct kvl_sweep *sweep, uint32_t task);
+
+/* The value as JSON text in the arena, after `prefix`; NULL: no memory. */
+const char *kvl_sweep_json_text(struct kvl_arena *arena, const char *prefix, const struct kvl_json *node);
 
 /* Between sweep_read.c and sweep_points.c: a design before its points are counted out. */
 struct kvl_sweep_axis {

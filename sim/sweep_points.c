@@ -217,6 +217,12 @@ static void drop_set(struct kvl_err *err)
   }
 }
 
+void kvl_sweep_plain_reason(const struct kvl_sweep *sweep, struct kvl_err *err)
+{
+  drop_folder(err, sweep->scenario_file);
+  drop_set(err);
+}
+
 int kvl_sweep_scenario(const struct kvl_sweep *sweep, uint32_t task, struct kvl_scenario_doc **doc, struct kvl_err *err)
 {
   uint32_t point = task / sweep->repeats;
@@ -247,8 +253,7 @@ int kvl_sweep_scenario(const struct kvl_sweep *sweep, uint32_t task, struct kvl_
     (void)snprintf(seed, sizeof seed, "seed=%" PRIu64, kvl_sweep_seed(sweep, task));
     sets[count++] = seed;
     rc = kvl_scenario_parse(doc, sweep->base, sweep->base_size, sweep->scenario_file, sets, count, &cause);
-    drop_folder(&cause, sweep->scenario_file);
-    drop_set(&cause);
+    kvl_sweep_plain_reason(sweep, &cause);
     if (rc != 0 && err != NULL) {
       *err = cause;
     }

@@ -55,8 +55,7 @@ static void put_json(FILE *out, const struct kvl_json *node)
   }
 }
 
-/* The value as JSON text in the arena, after `prefix`; NULL: no memory. */
-static const char *json_text(struct kvl_arena *arena, const char *prefix, const struct kvl_json *node)
+const char *kvl_sweep_json_text(struct kvl_arena *arena, const char *prefix, const struct kvl_json *node)
 {
   char *text = NULL, *kept = NULL;
   size_t size = 0;
@@ -164,7 +163,7 @@ static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const
     if (snprintf(prefix, sizeof prefix, "%s=", child->key) >= (int)sizeof prefix) {
       return kvl_scenario_bad(err, child, "set", "a key that is far too long");
     }
-    if ((sweep->set[sweep->sets++] = json_text(&sweep->arena, prefix, child)) == NULL) {
+    if ((sweep->set[sweep->sets++] = kvl_sweep_json_text(&sweep->arena, prefix, child)) == NULL) {
       return no_memory(sweep, err);
     }
   }
@@ -272,7 +271,7 @@ static int read_bundle(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, con
       const char *key = sweep->key[axis->first_key + k];
       const struct kvl_json *value = kvl_json_member(object, key);
       rc = value == NULL ? kvl_scenario_bad(err, object, array->key, "does not set %s, as the first of its axis does", key) : check_pair(key, value, err);
-      if (rc == 0 && (axis->value[(size_t)v * axis->keys + k] = json_text(&sweep->arena, "", value)) == NULL) {
+      if (rc == 0 && (axis->value[(size_t)v * axis->keys + k] = kvl_sweep_json_text(&sweep->arena, "", value)) == NULL) {
         rc = no_memory(sweep, err);
       }
     }
@@ -301,7 +300,7 @@ static int read_values(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, con
   uint32_t v = 0;
   for (const struct kvl_json *value = array->child; value != NULL && rc == 0; value = value->next, v++) {
     rc = check_pair(array->key, value, err);
-    if (rc == 0 && (axis->value[v] = json_text(&sweep->arena, "", value)) == NULL) {
+    if (rc == 0 && (axis->value[v] = kvl_sweep_json_text(&sweep->arena, "", value)) == NULL) {
       rc = no_memory(sweep, err);
     }
     for (uint32_t other = 0; other < v && rc == 0; other++) {
@@ -415,7 +414,7 @@ static int read_list(struct kvl_sweep *sweep, const struct kvl_json *list, struc
     for (unsigned k = 0; k < sweep->keys && rc == 0; k++) {
       const struct kvl_json *value = kvl_json_member(point, sweep->key[k]);
       const char **cell = &sweep->value[(size_t)p * sweep->keys + k];
-      if (value != NULL && (*cell = json_text(&sweep->arena, "", value)) == NULL) {
+      if (value != NULL && (*cell = kvl_sweep_json_text(&sweep->arena, "", value)) == NULL) {
         rc = no_memory(sweep, err);
       }
     }

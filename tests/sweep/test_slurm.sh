@@ -2,8 +2,15 @@
 # A sweep on a real Slurm: controller, node daemon and munge of this machine, started here and ended here. Skipped (77) where they are not installed.
 # test_slurm.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS
 set -u
-program=$1 here=$2
-export KVLOAN_SCENARIOS="$3"
+absolute() {
+  case $1 in
+  /*) echo "$1" ;;
+  *) echo "$PWD/$1" ;;
+  esac
+}
+program=$(absolute "$1") here=$(absolute "$2")
+KVLOAN_SCENARIOS=$(absolute "$3")
+export KVLOAN_SCENARIOS
 # shellcheck source=tests/sweep/slurm_cluster.sh
 . "$here/slurm_cluster.sh"
 skip() {

@@ -2,7 +2,13 @@
 # `kvloan sweep` from outside: killed at any moment it goes on; shards make the same; failures and bad input are told.
 # test_sweep_cli.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS [SEED]
 set -u
-program=$1 here=$2 scenarios=$3 seed=${4-$(date +%s)}
+absolute() {
+  case $1 in
+  /*) echo "$1" ;;
+  *) echo "$PWD/$1" ;;
+  esac
+}
+program=$(absolute "$1") here=$(absolute "$2") scenarios=$(absolute "$3") seed=${4-$(date +%s)}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export KVLOAN_SCENARIOS="$scenarios"
@@ -173,12 +179,20 @@ wait $parent && export_sweep two.db grid got && cmp -s slow-want got
 pass_or_fail $? 'and neither changes the other'
 
 # ---- shards ----
+# each as if on a machine of its own: another folder with the same files
 for i in 3 1 2; do
-  run sweep grid.json --store=shard-$i.db --shard=$i/3 --jobs=$i --quiet
+  mkdir machine-$i && cp ./*.json machine-$i/
+  (cd machine-$i && exec "$program" sweep "$PWD/grid.json" --store=../shard-$i.db --shard=$i/3 --jobs=$i --quiet) >out 2>err
+  code=$?
+  (cd machine-$i && exec "$program" sweep failing.json --store=../failing-$i.db --shard=$i/3 --failed-ok --quiet) >/dev/null 2>>err || code=1
   [ $code -eq 0 ] || break
 done
 [ $code -eq 0 ] && run results merge merged.db shard-2.db shard-3.db shard-1.db && export_sweep merged.db grid got && cmp -s want got && store_is_sound merged.db
 pass_or_fail $? 'three shards merged equal the whole, byte for byte'
+run sweep failing.json --store=failing-whole.db --failed-ok --quiet
+run results merge failing-merged.db failing-1.db failing-2.db failing-3.db
+[ $code -eq 0 ] && export_sweep failing-whole.db failing a && export_sweep failing-merged.db failing b && cmp -s a b && [ "$(grep -c failed b)" -ge 3 ]
+pass_or_fail $? 'failures and their reasons as well'
 run results merge merged.db shard-1.db whole.db
 [ $code -eq 0 ] && grep -q 'merged.db: 0 runs brought in, 32 were there' err && export_sweep merged.db grid got && cmp -s want got
 pass_or_fail $? 'merging again changes nothing'
@@ -205,6 +219,15 @@ head -c 3000 shard-1.db >cut.db
 run results merge new.db shard-2.db cut.db
 [ $code -eq 1 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q cut.db err && ! ls | grep -q '^new\.db'
 pass_or_fail $? 'a damaged store among them: one line, and no half of a new one'
+
+# ---- a disk that is full ----
+(ulimit -f 400 && exec "$program" sweep grid.json --store=full.db --jobs=2 --quiet) >out 2>err
+code=$?
+[ $code -eq 1 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q 'disk is full, or a size limit' err && ! ls | grep -q 'full.db.tasks'
+pass_or_fail $? 'a full disk ends it with one line'
+run sweep grid.json --store=full.db --quiet
+[ $code -eq 0 ] && export_sweep full.db grid got && cmp -s want got && store_is_sound full.db
+pass_or_fail $? 'and with room it goes on'
 
 # ---- failing points ----
 run sweep failing.json --store=failing.db
