@@ -193,7 +193,11 @@ static void draw_sharing(struct tiny *t, struct kvl_rng *rng)
 {
   struct kvl_scenario *s = &t->s;
   struct kvl_selection_shape *shape = &s->model.selection;
-  s->policy.layer_sharing = below(rng, 3) == 0 ? KVL_SHARING_OFF : KVL_SHARING_ON;
+  s->policy.layer_sharing = below(rng, 4) == 0 ? KVL_SHARING_OFF : KVL_SHARING_ON;
+  uint32_t last = shape->points - 1u, above = s->model.layers - 1u - shape->point[last].layer;
+  if (above != 0 && below(rng, 3) != 0) { /* a second selection from a cache, so that a pool can be announced */
+    add_point(s, shape->point[last].cache, (uint16_t)(shape->point[last].layer + between(rng, 1, above)), shape->point[last].k);
+  }
   for (uint32_t p = 0; p < shape->points; p++) {
     uint32_t apart = s->model.layers - shape->point[p].layer, others = 0;
     for (uint32_t next = 0; next < shape->points; next++) {
@@ -205,14 +209,14 @@ static void draw_sharing(struct tiny *t, struct kvl_rng *rng)
     }
     s->model.readers[p] = between(rng, 1, apart);
     struct kvl_model_cache *cache = &s->model.cache[shape->point[p].cache];
-    if (others == 0 && cache->row_bytes % s->model.readers[p] == 0 && below(rng, 2) == 0) {
+    if (others == 0 && cache->row_bytes % s->model.readers[p] == 0 && below(rng, 4) != 0) {
       cache->layers = s->model.readers[p];
       if (cache->layers > 1 && s->policy.layer_sharing == KVL_SHARING_ON && below(rng, 3) != 0) {
         s->policy.prefetch = KVL_PREFETCH_PLAN;
       }
     }
   }
-  uint32_t announcing = below(rng, shape->points);
+  uint32_t announcing = below(rng, 2) == 0 ? below(rng, shape->points) : last;
   s->model.pool_layer = shape->point[announcing].layer;
   s->model.pool_blocks = shape->point[announcing].k + below(rng, 20);
   s->model.pool_rows_per_block = 1u << below(rng, 4);
@@ -328,7 +332,7 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   }
   struct kvl_rng sharing;
   kvl_rng_init(&sharing, seed, "tiny sharing", 0);
-  if (below(&sharing, 2) == 0) {
+  if (below(&sharing, 4) != 0) {
     draw_sharing(t, &sharing);
   }
   s->workload.input_tokens = draw_tokens(&rng, 150);
