@@ -207,22 +207,23 @@ expect 0 'complete' results show --store=killed.db latest
 mkdir published
 cp "$scenarios/published.csv" published/
 "$program" scenario json small.json --set=workload.requests=384 --set=workload.concurrency=256 --set=workload.input_tokens=200 --set=workload.cached_tokens=100 \
-  --set=workload.output_tokens=3 --set=policy.hot_rows=64 --set=selection.source=none >published/small.json 2>err
+  --set=workload.output_tokens=3 --set=policy.hot_rows=64 --set=selection.source=none --set=policy.bank_rows=256 >published/small.json 2>err
 result $? 'a small published scenario'
 # verdict CODE TEXT ARGUMENTS...: such a scenario is far off the published rows: exit 1, the rows all the same.
 verdict() {
   text=$1
   shift
-  "$program" reproduce --scenario=published/small.json "$@" >out 2>err
+  "$program" reproduce --scenario=published/small.json --set=speculation.weights_bytes=0 --set=speculation.graph_bytes=0 \
+    --set=speculation.scratch_bytes=0 "$@" >out 2>err
   [ $? = 1 ] && grep -qF -- "$text" out && [ ! -s err ]
   result $? "reproduce $*"
 }
 verdict 'FAILED: the worst row of the verdict'
 rows=0
-for row in P01 P02 P03 P04 P05 P06 P07 P08 P09 P10 P15 P16 P17; do
-  grep -q "^$row .*\(calibration\|predicted\)" out && rows=$((rows + 1))
+for row in P01 P02 P03 P04 P05 P06 P07 P08 P09 P10 P11 P12 P13 P14 P15 P16 P17 P18 P19 P20; do
+  grep -q "^$row .*\(calibration\|predicted\|printed\)" out && rows=$((rows + 1))
 done
-[ $rows = 13 ] && grep -q 'Negative controls' out && grep -q 'fixed mode' out
+[ $rows = 20 ] && grep -q 'Negative controls' out && grep -q 'fixed mode' out
 result $? 'every published row and the controls are printed'
 verdict '"worst_percent"' --format=json --no-controls --threads=2
 if command -v python3 >/dev/null 2>&1; then
@@ -230,8 +231,8 @@ if command -v python3 >/dev/null 2>&1; then
   result $? 'the JSON parses'
 fi
 verdict 'P03	resident' --format=tsv --no-controls
-[ "$(grep -c '^P' out)" = 13 ]
-result $? 'thirteen rows of TSV'
+[ "$(grep -c '^P' out)" = 20 ]
+result $? 'twenty rows of TSV'
 verdict 'left out' --leave-out=P07 --no-controls
 verdict 'FAILED: the worst row' --set=workload.output_tokens=2 --set=seed=3 --no-controls
 expect 1 'nearest: policy.hot_rows' reproduce --scenario=published/small.json --set=policy.hot_row=5
@@ -242,8 +243,8 @@ expect 2 'did you mean table?' reproduce --format=tabel
 expect 2 'not a number from 1 to 256' reproduce --threads=many
 expect 2 "takes no argument 'x'" reproduce x
 expect 2 'there is no option --refti; did you mean --refit?' reproduce --refti
-expect 1 'P01, P02, P05, P07, P08, P16, P17' reproduce --leave-out=P03 --scenario=published/small.json
-expect 1 'P01, P02, P05, P07, P08, P16, P17' reproduce --leave-out=P99 --scenario=published/small.json
+expect 1 'P01, P02, P05, P07, P08, P13, P16, P17' reproduce --leave-out=P03 --scenario=published/small.json
+expect 1 'P01, P02, P05, P07, P08, P13, P16, P17' reproduce --leave-out=P99 --scenario=published/small.json
 expect 1 'nowhere.json' reproduce --scenario=nowhere.json
 expect 1 'published.csv' reproduce --scenario=small.json
 sed 's/^P06,/P66,/' "$scenarios/published.csv" >published/published.csv
@@ -255,7 +256,8 @@ expect 1 'row P03: nothing differs from 0' reproduce --scenario=published/small.
 cp "$scenarios/published.csv" published/published.csv
 expect 1 'workload.kind: the published experiment is a closed loop' reproduce --scenario=published/small.json --set=workload.kind=poisson \
   --set=workload.rate_per_s=9
-expect 1 'no token is decoded' reproduce --scenario=published/small.json --no-controls --set=workload.output_tokens=0
+expect 1 'no token is decoded' reproduce --scenario=published/small.json --no-controls --set=workload.output_tokens=0 --set=speculation.weights_bytes=0 \
+  --set=speculation.graph_bytes=0 --set=speculation.scratch_bytes=0
 "$program" reproduce >reproduce.out 2>reproduce.err &
 running=$!
 sleep 0.5
