@@ -30,7 +30,7 @@ static const char help[] =
   "  --keep=all|summary     what of each run: also its requests, time line and counters (default), or its summary alone\n"
   "  --retry-failed         run failed points again\n"
   "  --failed-ok            exit with 0 although points failed\n"
-  "  --take-over            go on with a sweep of a process on another machine that is gone\n"
+  "  --take-over            go on with a sweep of a process on another machine that is gone; one that lives on this machine is waited for\n"
   "  --plane=model|host     as in kvloan run\n"
   "  --format=table|json|tsv, --quiet\n"
   "On a cluster:\n"

@@ -361,6 +361,14 @@ static int begin(struct local *l, struct kvl_err *err)
   uint32_t others = 0, forgotten = 0;
   int rc = kvl_store_open_with(&l->store, call->store, &options, err);
   rc = rc != 0 ? rc : kvl_store_sweep_begin(l->store, &plan, &call->share, call->take_over, &l->out->sweep, &others, err);
+  for (unsigned second = 0; rc == -EBUSY && call->take_over && *call->stop == 0; second++) { /* a requeued job, whose first process lives on */
+    struct timespec pause = {1, 0};
+    if (second == 0) {
+      fprintf(stderr, "waiting: %s\n", err->text);
+    }
+    (void)nanosleep(&pause, NULL);
+    rc = kvl_store_sweep_begin(l->store, &plan, &call->share, call->take_over, &l->out->sweep, &others, err);
+  }
   if (rc != 0) {
     return rc;
   }

@@ -172,11 +172,15 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
   sleep 0.1
 done
 refuses 1 "process $parent works on this sweep" sweep grid.json --set=workload.output_tokens=200 --store=two.db --quiet
+"$program" sweep grid.json --set=workload.output_tokens=200 --store=two.db --quiet --take-over >/dev/null 2>waiting &
+heir=$!
 run sweep failing.json --store=two.db --quiet --failed-ok
 [ $code -eq 0 ]
 pass_or_fail $? 'another sweep may use the same store at the same time'
 wait $parent && export_sweep two.db grid got && cmp -s slow-want got
 pass_or_fail $? 'and neither changes the other'
+wait $heir && grep -q "^waiting: .*process $parent works on this sweep" waiting && [ "$("$program" results list --store=two.db --format=tsv | wc -l)" -eq 27 ]
+pass_or_fail $? '--take-over waits for who lives on this machine, and runs nothing twice'
 
 # ---- shards ----
 # each as if on a machine of its own: another folder with the same files
