@@ -88,8 +88,11 @@ static void write_title(const struct lines *l, char *text, size_t size)
   }
   char number[KVL_TEXT_NUMBER_MAX], metric[KVL_SWEEP_AXIS_TEXT];
   (void)kvl_sweep_metric_text(metric, l->metric[0]);
-  (void)snprintf(text, size, "%s %s: %s at %s %.24s%s%.24s", low_is_best ? "Lowest" : "Highest", metric, kvl_text_human(number, best, 0),
-                 kvl_sweep_key_word(l->table->key[l->x_key]), l->x.text[at], l->by_key == NONE ? "" : ", ", l->by_key == NONE ? "" : l->series.text[of]);
+  const char *by = l->by_key == NONE ? "" : kvl_sweep_key_word(l->table->key[l->by_key]);
+  int named = by[0] != '\0' && strcmp(by, "mode") != 0;
+  (void)snprintf(text, size, "%s %s: %s at %s %.24s%s%s%s%.24s", low_is_best ? "Lowest" : "Highest", metric, kvl_text_human(number, best, 0),
+                 kvl_sweep_key_word(l->table->key[l->x_key]), l->x.text[at], by[0] == '\0' ? "" : ", ", named ? by : "", named ? " " : "",
+                 by[0] == '\0' ? "" : l->series.text[of]);
   if (kvl_text_columns(text) > KVL_PLOT_TITLE_MAX) {
     (void)snprintf(text, size, "%.60s over %.30s", metric, l->table->key[l->x_key]);
   }
@@ -182,7 +185,6 @@ static void write_script(FILE *script, const char *numbers, const void *context)
 
 static int place(struct lines *l, const uint32_t *point, uint32_t points, struct kvl_err *err)
 {
-  uint32_t drawn = 0;
   for (size_t i = 0; i < (size_t)l->series.count * l->x.count; i++) {
     l->cell[i] = NONE;
   }
@@ -195,12 +197,11 @@ static int place(struct lines *l, const uint32_t *point, uint32_t points, struct
       return kvl_sweep_ambiguous(l->table, *cell, point[i], err);
     }
     *cell = point[i];
-    drawn += kvl_sweep_cell(l->table, point[i], l->metric[0]).count > 0;
   }
-  return drawn > 0 ? 0 : kvl_err_set(err, -EINVAL, "sweep %s: none of these points has a complete run to draw", l->table->sweep->name);
+  return 0;
 }
 
-int kvl_plot_lines(const struct kvl_plot *plot, const struct kvl_sweep_table *table, const uint32_t *point, uint32_t points, uint32_t x, uint32_t by,
+int kvl_plot_lines(const struct kvl_plot *plot, const struct kvl_sweep_table *table, const uint32_t *asked, uint32_t asked_count, uint32_t x, uint32_t by,
                    const uint32_t *metric, uint32_t metrics, struct kvl_err *err)
 {
   struct lines l = {.table = table, .x_key = x, .by_key = by, .metrics = metrics, .intervals = table->repeats > 1};
@@ -210,7 +211,9 @@ int kvl_plot_lines(const struct kvl_plot *plot, const struct kvl_sweep_table *ta
                    : kvl_err_set(err, -EINVAL, "lines are drawn of one to %d metrics, not of %u", (int)KVL_PLOT_LINES_PANELS_MAX, (unsigned)metrics);
   }
   memcpy(l.metric, metric, metrics * sizeof *metric);
-  int code = kvl_sweep_axis_read(table, point, points, x, &l.x);
+  uint32_t *point = calloc(asked_count + 1u, sizeof *point), points = 0;
+  int code = point == NULL ? -ENOMEM : kvl_sweep_live(table, asked, asked_count, point, &points, err);
+  code = code != 0 ? code : kvl_sweep_axis_read(table, point, points, x, &l.x);
   if (code == 0 && by != NONE) {
     code = kvl_sweep_axis_read(table, point, points, by, &l.series);
   } else if (code == 0) {
@@ -235,6 +238,7 @@ int kvl_plot_lines(const struct kvl_plot *plot, const struct kvl_sweep_table *ta
     code = code != 0 ? code : kvl_plot_draw(plot, 900, 380, numbers.path, write_script, &l, err);
     kvl_plot_numbers_free(&numbers);
   }
+  free(point);
   free(l.cell);
   kvl_sweep_axis_free(&l.x);
   if (by != NONE) {

@@ -124,13 +124,14 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   (void)fputs("\n", script);
 }
 
-int kvl_plot_pareto(const struct kvl_plot *plot, const struct kvl_sweep_table *table, const uint32_t *point, uint32_t points, uint32_t by,
+int kvl_plot_pareto(const struct kvl_plot *plot, const struct kvl_sweep_table *table, const uint32_t *asked, uint32_t asked_count, uint32_t by,
                     struct kvl_err *err)
 {
   struct pareto p = {.table = table, .by_key = by};
   struct kvl_plot_numbers numbers;
-  uint32_t rate, throughput;
-  int code = kvl_sweep_metric("request_rate_tok_per_s_p50", &rate, err);
+  uint32_t rate, throughput, *point = calloc(asked_count + 1u, sizeof *point), points = 0;
+  int code = point == NULL ? -ENOMEM : kvl_sweep_live(table, asked, asked_count, point, &points, err);
+  code = code != 0 ? code : kvl_sweep_metric("request_rate_tok_per_s_p50", &rate, err);
   code = code != 0 ? code : kvl_sweep_metric("output_throughput_tok_per_s", &throughput, err);
   if (code == 0 && by != NONE) {
     code = kvl_sweep_axis_read(table, point, points, by, &p.series);
@@ -153,9 +154,6 @@ int kvl_plot_pareto(const struct kvl_plot *plot, const struct kvl_sweep_table *t
       p.place[p.count++] = (struct place){.point = point[i], .series = s, .rate = x.mean, .throughput = y.mean};
     }
   }
-  if (code == 0 && p.count == 0) {
-    code = kvl_err_set(err, -EINVAL, "sweep %s: none of these points has a complete run to draw", table->sweep->name);
-  }
   code = code != 0 ? code : kvl_plot_numbers_begin(&numbers, plot, err);
   if (code == 0) {
     qsort(p.place, p.count, sizeof *p.place, by_rate);
@@ -165,6 +163,7 @@ int kvl_plot_pareto(const struct kvl_plot *plot, const struct kvl_sweep_table *t
     code = code != 0 ? code : kvl_plot_draw(plot, 900, 520, numbers.path, write_script, &p, err);
     kvl_plot_numbers_free(&numbers);
   }
+  free(point);
   free(p.place);
   if (by != NONE) {
     kvl_sweep_axis_free(&p.series);

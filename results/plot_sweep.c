@@ -92,6 +92,17 @@ uint32_t kvl_sweep_axis_find(const struct kvl_sweep_axis_values *values, const c
   return i;
 }
 
+int kvl_sweep_live(const struct kvl_sweep_table *table, const uint32_t *point, uint32_t points, uint32_t *live, uint32_t *count, struct kvl_err *err)
+{
+  *count = 0;
+  for (uint32_t i = 0; i < points; i++) {
+    if (kvl_sweep_cell(table, point[i], 0).count > 0) {
+      live[(*count)++] = point[i];
+    }
+  }
+  return *count > 0 ? 0 : kvl_err_set(err, -EINVAL, "sweep %s: none of these points has a complete run to draw", table->sweep->name);
+}
+
 int kvl_sweep_ambiguous(const struct kvl_sweep_table *table, uint32_t a, uint32_t b, struct kvl_err *err)
 {
   for (uint32_t k = 0; k < table->keys; k++) {

@@ -33,6 +33,8 @@ struct kvl_sweep_axis_values {
 int kvl_sweep_axis_read(const struct kvl_sweep_table *table, const uint32_t *point, uint32_t points, uint32_t key, struct kvl_sweep_axis_values *values);
 void kvl_sweep_axis_free(struct kvl_sweep_axis_values *values);
 uint32_t kvl_sweep_axis_find(const struct kvl_sweep_axis_values *values, const char *value);
+/* Those of the points that have a complete run, into live[0 .. *count). -EINVAL: none has. */
+int kvl_sweep_live(const struct kvl_sweep_table *table, const uint32_t *point, uint32_t points, uint32_t *live, uint32_t *count, struct kvl_err *err);
 /* -EINVAL: points a and b fall on one place; names the first other key in which they differ. */
 int kvl_sweep_ambiguous(const struct kvl_sweep_table *table, uint32_t a, uint32_t b, struct kvl_err *err);
 /* A point's values of all keys, "hot_rows=512, mode=fixed", and its runs, "3,7", as TSV cells. */
