@@ -105,7 +105,7 @@ static void find_limit(struct kvl_explain_facts *f)
     return;
   }
   kvl_session_bytes(s, (uint64_t)s->workload.input_tokens + s->workload.output_tokens, &b);
-  uint64_t pool = s->node.kv_pool_bytes / f->page_bytes * f->page_bytes, need = resident ? b.resident : b.fixed;
+  uint64_t pool = kvl_pool_bytes(s) / f->page_bytes * f->page_bytes, need = resident ? b.resident : b.fixed;
   uint64_t hbm = need > 0 ? pool / need : UINT64_MAX, host = resident || b.host == 0 ? UINT64_MAX : s->node.host_pool_bytes / b.host / s->node.decode_gpus;
   uint64_t fit = hbm < host ? hbm : host;
   if (f->sessions_bound_by[0] == '\0' || fit < f->sessions_fit) {
