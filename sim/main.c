@@ -14,6 +14,7 @@ const struct kvl_command kvl_commands[] = {
   {"dspark-table", kvl_cmd_dspark_table, "measure the step times by which drafts are scheduled"},
   {"validate", kvl_cmd_validate, "run a scenario on a GPU and compare the model with it"},
   {"sweep", kvl_cmd_sweep, "run a design of many points, resume it, spread it over machines"},
+  {"plan", kvl_cmd_plan, "which setting serves a workload within a target at least cost"},
   {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
   {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},
   {"results", kvl_cmd_results, "list, show, export, compare and plot stored runs"},

@@ -1,0 +1,562 @@
+/* PLAN.json into a plan. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend/base/nearest.h"
+#include "results/text.h"
+#include "sim/plan.h"
+#include "sim/scenario_doc.h"
+
+static const char *const members[] = {"name", "note", "scenario", "set", "model", "costs", "workload", "nodes", "gpu_hour", "target", "search", "effort", "repeats", "seed"};
+enum { MEMBERS = sizeof members / sizeof members[0], SETS_MAX = 160 };
+
+static const struct {
+  const char *name, *meaning, *unit;
+} targets[KVL_PLAN_TARGETS] = {
+  {"ttft_p90_s", "time to first token, p90", "s"},
+  {"rate_p10_tok_per_s", "rate of a request, p10", "tok/s"},
+  {"tpot_p90_ms", "time per output token, p90", "ms"},
+  {"concurrency", "sessions held on the decode GPUs at once", "sessions"},
+};
+
+const char *kvl_plan_target_name(enum kvl_plan_target target)
+{
+  return (unsigned)target < KVL_PLAN_TARGETS ? targets[target].name : "?";
+}
+
+const char *kvl_plan_target_meaning(enum kvl_plan_target target)
+{
+  return (unsigned)target < KVL_PLAN_TARGETS ? targets[target].meaning : "?";
+}
+
+const char *kvl_plan_target_unit(enum kvl_plan_target target)
+{
+  return (unsigned)target < KVL_PLAN_TARGETS ? targets[target].unit : "?";
+}
+
+static int no_memory(const struct kvl_capacity_plan *plan, struct kvl_err *err)
+{
+  return kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file);
+}
+
+static int check_members(const struct kvl_json *object, const char *what, const char *const *known, unsigned count, struct kvl_err *err)
+{
+  if (object->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, object, what, "must be an object, is %s", kvl_json_kind_name(object->kind));
+  }
+  for (const struct kvl_json *child = object->child; child != NULL; child = child->next) {
+    bool found = false;
+    for (unsigned i = 0; i < count; i++) {
+      found = found || strcmp(known[i], child->key) == 0;
+    }
+    if (!found) {
+      return kvl_scenario_bad(err, child, child->key, "not a part of %s (nearest: %s)", what, kvl_nearest(child->key, known, count));
+    }
+  }
+  return 0;
+}
+
+static int read_word(const struct kvl_json *root, const char *key, const char *fallback, size_t most, const char **word, struct kvl_err *err)
+{
+  const struct kvl_json *node = kvl_json_member(root, key);
+  *word = fallback;
+  if (node == NULL) {
+    return fallback == NULL ? kvl_scenario_bad(err, root, key, "is missing") : 0;
+  }
+  if (node->kind != KVL_JSON_STRING) {
+    return kvl_scenario_bad(err, node, key, "must be a string, is %s", kvl_json_kind_name(node->kind));
+  }
+  for (const char *c = node->text; *c != '\0'; c++) {
+    if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+      return kvl_scenario_bad(err, node, key, "holds a control character");
+    }
+  }
+  if (most > 0 && (node->text[0] == '\0' || strlen(node->text) > most)) {
+    return kvl_scenario_bad(err, node, key, "must be 1 to %zu bytes long", most);
+  }
+  *word = node->text;
+  return 0;
+}
+
+/* A positive number; NaN when it is not there. */
+static int read_amount(const struct kvl_json *object, const char *key, double *value, struct kvl_err *err)
+{
+  const struct kvl_json *node = kvl_json_member(object, key);
+  *value = NAN;
+  if (node == NULL) {
+    return 0;
+  }
+  if (node->kind != KVL_JSON_NUMBER) {
+    return kvl_scenario_bad(err, node, key, "must be a number, is %s", kvl_json_kind_name(node->kind));
+  }
+  *value = strtod(node->text, NULL);
+  return *value > 0 && *value < 1e15 ? 0 : kvl_scenario_bad(err, node, key, "must be more than 0, is %s", node->text);
+}
+
+static int read_whole(const struct kvl_json *object, const char *key, uint64_t fallback, uint64_t min, uint64_t max, uint64_t *value, struct kvl_err *err)
+{
+  const struct kvl_json *node = kvl_json_member(object, key);
+  *value = fallback;
+  if (node == NULL) {
+    return 0;
+  }
+  char *end = NULL;
+  errno = 0;
+  unsigned long long n = node->kind == KVL_JSON_NUMBER && node->text[0] != '-' ? strtoull(node->text, &end, 10) : 0;
+  if (end == NULL || *end != '\0' || errno != 0 || n < min || n > max) {
+    return kvl_scenario_bad(err, node, key, "must be a whole number from %llu to %llu (nearest: %llu)", (unsigned long long)min, (unsigned long long)max,
+                            (unsigned long long)(end != NULL && n > max ? max : min));
+  }
+  *value = n;
+  return 0;
+}
+
+/* ---- settings ---- */
+
+static int check_pair(const char *key, const struct kvl_json *value, struct kvl_err *err)
+{
+  if (strcmp(key, "seed") == 0) {
+    return kvl_scenario_bad(err, value, key, "comes from the plan's own \"seed\" and \"repeats\"");
+  }
+  return kvl_scenario_check_value(key, value, err);
+}
+
+static int add_text(struct kvl_capacity_plan *plan, const char *key, const char *value, struct kvl_err *err)
+{
+  if (plan->sets == SETS_MAX) {
+    return kvl_err_set(err, -EINVAL, "%s: more than %d settings", plan->file, (int)SETS_MAX);
+  }
+  for (unsigned i = 0; i < plan->sets; i++) {
+    if (strcmp(plan->set[i].key, key) == 0) { /* the later one holds; a design may name a key once */
+      plan->set[i].value = value;
+      return value == NULL ? no_memory(plan, err) : 0;
+    }
+  }
+  plan->set[plan->sets++] = (struct kvl_plan_pair){key, value};
+  return value == NULL || key == NULL ? no_memory(plan, err) : 0;
+}
+
+static int add_node_value(struct kvl_capacity_plan *plan, const char *key, const struct kvl_json *value, struct kvl_err *err)
+{
+  int rc = check_pair(key, value, err);
+  return rc != 0 ? rc : add_text(plan, key, kvl_sweep_json_text(&plan->arena, "", value), err);
+}
+
+static int read_set(struct kvl_capacity_plan *plan, const struct kvl_json *object, const char *label, struct kvl_plan_pair **pairs, unsigned *count, struct kvl_err *err)
+{
+  *pairs = NULL;
+  *count = 0;
+  if (object == NULL) {
+    return 0;
+  }
+  if (object->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, object, label, "must be an object of scenario keys and values, is %s", kvl_json_kind_name(object->kind));
+  }
+  unsigned n = 0;
+  for (const struct kvl_json *child = object->child; child != NULL; child = child->next) {
+    n++;
+  }
+  *pairs = kvl_arena_take(&plan->arena, (n + 1u) * sizeof **pairs);
+  int rc = *pairs == NULL ? no_memory(plan, err) : 0;
+  for (const struct kvl_json *child = object->child; child != NULL && rc == 0; child = child->next) {
+    rc = check_pair(child->key, child, err);
+    const char *value = rc != 0 ? NULL : kvl_sweep_json_text(&plan->arena, "", child);
+    rc = rc == 0 && value == NULL ? no_memory(plan, err) : rc;
+    (*pairs)[(*count)++] = (struct kvl_plan_pair){child->key, value};
+  }
+  return rc;
+}
+
+/* A name of a file in the plan begins in the plan's folder, as in a scenario. */
+static int add_file(struct kvl_capacity_plan *plan, const char *name, struct kvl_err *err)
+{
+  char path[KVL_PATH_CAP], *text = NULL;
+  size_t size = 0;
+  const char *slash = strrchr(plan->file, '/');
+  int n = slash != NULL && name[0] != '/' ? snprintf(path, sizeof path, "%.*s/%s", (int)(slash - plan->file), plan->file, name) : snprintf(path, sizeof path, "%s", name);
+  if (n < 0 || n >= (int)sizeof path) {
+    return kvl_err_set(err, -EINVAL, "%s: workload: the name of the file is too long", plan->file);
+  }
+  if (access(path, R_OK) != 0 && access(name, R_OK) == 0) {
+    (void)snprintf(path, sizeof path, "%s", name);
+  }
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) {
+    return no_memory(plan, err);
+  }
+  kvl_text_json_string(out, path);
+  const char *kept = fclose(out) == 0 ? kvl_arena_text(&plan->arena, text, size) : NULL;
+  free(text);
+  return add_text(plan, "workload.file", kept, err);
+}
+
+/* A workload of the plan's own replaces the scenario's whole: keys that it does not name have their defaults. */
+static int read_workload(struct kvl_capacity_plan *plan, const struct kvl_json *node, struct kvl_err *err)
+{
+  int rc = 0;
+  if (node->kind != KVL_JSON_STRING && node->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, node, "workload", "must be the name of a file or a scenario's workload section, is %s", kvl_json_kind_name(node->kind));
+  }
+  for (uint32_t i = 0; i < kvl_key_count && rc == 0; i++) {
+    const struct kvl_key *key = &kvl_keys[i];
+    if (strncmp(key->path, "workload.", 9) == 0 && strcmp(key->path, "workload.file") != 0 && key->fallback != NULL) {
+      const char *value = key->fallback;
+      bool word = key->type == KVL_KEY_TEXT || key->type == KVL_KEY_WORD || key->type == KVL_KEY_CHOICE;
+      char quoted[64];
+      if (word && value[0] != '"') {
+        (void)snprintf(quoted, sizeof quoted, "\"%s\"", value);
+        value = kvl_arena_text(&plan->arena, quoted, strlen(quoted));
+      }
+      rc = add_text(plan, key->path, value, err);
+    }
+  }
+  if (rc == 0 && node->kind == KVL_JSON_STRING) {
+    rc = add_text(plan, "workload.kind", "\"file\"", err);
+    return rc != 0 ? rc : add_file(plan, node->text, err);
+  }
+  for (const struct kvl_json *child = node->child; child != NULL && rc == 0; child = child->next) {
+    char key[96];
+    const char *kept = snprintf(key, sizeof key, "workload.%s", child->key) < (int)sizeof key ? kvl_arena_text(&plan->arena, key, strlen(key)) : NULL;
+    if (kept == NULL) {
+      return kvl_scenario_bad(err, child, "workload", "a key that is far too long");
+    }
+    const struct kvl_json *inner = child->kind == KVL_JSON_OBJECT ? kvl_json_member(child, "value") : NULL;
+    rc = strcmp(kept, "workload.file") == 0 && child->kind == KVL_JSON_STRING ? add_file(plan, child->text, err)
+                                                                               : add_node_value(plan, kept, inner != NULL ? inner : child, err);
+  }
+  if (rc == 0 && kvl_json_member(node, "kind") == NULL) {
+    rc = kvl_scenario_bad(err, node, "workload.kind", "is missing");
+  }
+  return rc;
+}
+
+static int read_descriptor(struct kvl_capacity_plan *plan, const struct kvl_json *root, const char *key, struct kvl_err *err)
+{
+  const struct kvl_json *node = kvl_json_member(root, key);
+  return node == NULL ? 0 : add_node_value(plan, key, node, err);
+}
+
+/* ---- nodes ---- */
+
+static int read_nodes(struct kvl_capacity_plan *plan, const struct kvl_json *root, struct kvl_err *err)
+{
+  static const char *const known[] = {"name", "set", "gpu_hour"};
+  const struct kvl_json *array = kvl_json_member(root, "nodes");
+  double price;
+  int rc = read_amount(root, "gpu_hour", &price, err);
+  if (rc != 0) {
+    return rc;
+  }
+  if (array == NULL) {
+    plan->node[plan->nodes++] = (struct kvl_plan_node){.name = "as in the scenario", .gpu_hour = price};
+    return 0;
+  }
+  if (array->kind != KVL_JSON_ARRAY || array->child == NULL) {
+    return kvl_scenario_bad(err, array, "nodes", "must be an array of {\"name\", \"set\", \"gpu_hour\"}, with one at least");
+  }
+  for (const struct kvl_json *node = array->child; node != NULL && rc == 0; node = node->next) {
+    if (plan->nodes == KVL_PLAN_NODES_MAX) {
+      return kvl_scenario_bad(err, node, "nodes", "up to %d nodes can be compared", (int)KVL_PLAN_NODES_MAX);
+    }
+    struct kvl_plan_node *to = &plan->node[plan->nodes++];
+    rc = check_members(node, "a node", known, 3, err);
+    rc = rc != 0 ? rc : read_word(node, "name", NULL, KVL_PLAN_NAME_MAX, &to->name, err);
+    rc = rc != 0 ? rc : read_set(plan, kvl_json_member(node, "set"), "set", &to->set, &to->sets, err);
+    rc = rc != 0 ? rc : read_amount(node, "gpu_hour", &to->gpu_hour, err);
+    to->gpu_hour = isnan(to->gpu_hour) ? price : to->gpu_hour;
+    for (unsigned i = 0; rc == 0 && i + 1 < plan->nodes; i++) {
+      if (strcmp(plan->node[i].name, to->name) == 0) {
+        rc = kvl_scenario_bad(err, node, "nodes", "two are named %s", to->name);
+      }
+    }
+  }
+  for (unsigned i = 1; i < plan->nodes && rc == 0; i++) {
+    if (isnan(plan->node[i].gpu_hour) != isnan(plan->node[0].gpu_hour)) {
+      rc = kvl_scenario_bad(err, array, "nodes", "gpu_hour is given for some nodes and not for others: they could not be compared (nearest: for all, or for none)");
+    }
+  }
+  return rc;
+}
+
+/* ---- target ---- */
+
+static int set_target(struct kvl_capacity_plan *plan, const char *key, double value)
+{
+  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+    if (strcmp(key, targets[t].name) == 0) {
+      plan->target[t] = value;
+      return 0;
+    }
+  }
+  return -EINVAL;
+}
+
+static const char *nearest_target(const char *key)
+{
+  const char *names[KVL_PLAN_TARGETS];
+  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+    names[t] = targets[t].name;
+  }
+  return kvl_nearest(key, names, KVL_PLAN_TARGETS);
+}
+
+static int read_targets(struct kvl_capacity_plan *plan, const struct kvl_json *root, const char *const *typed, unsigned count, struct kvl_err *err)
+{
+  const struct kvl_json *object = kvl_json_member(root, "target");
+  bool any = false;
+  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+    plan->target[t] = NAN;
+  }
+  if (object != NULL && object->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, object, "target", "must be an object such as {\"ttft_p90_s\": 2}, is %s", kvl_json_kind_name(object->kind));
+  }
+  for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL; child = child->next) {
+    double value;
+    int rc = read_amount(object, child->key, &value, err);
+    if (rc != 0) {
+      return rc;
+    }
+    if (set_target(plan, child->key, value) != 0) {
+      return kvl_scenario_bad(err, child, child->key, "no such target (nearest: %s)", nearest_target(child->key));
+    }
+  }
+  for (unsigned i = 0; i < count; i++) {
+    char key[64], *end = NULL;
+    const char *equals = strchr(typed[i], '=');
+    double value = equals == NULL ? NAN : strtod(equals + 1, &end);
+    if (equals == NULL || end == equals + 1 || *end != '\0' || !(value > 0) || !(value < 1e15)) {
+      return kvl_err_set(err, -EINVAL, "--target=%s: must be TARGET=NUMBER, the number more than 0, for example ttft_p90_s=2", typed[i]);
+    }
+    (void)snprintf(key, sizeof key, "%.*s", (int)(equals - typed[i]), typed[i]);
+    if (set_target(plan, key, value) != 0) {
+      return kvl_err_set(err, -EINVAL, "--target=%s: no such target (nearest: %s)", typed[i], nearest_target(key));
+    }
+  }
+  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+    any = any || !isnan(plan->target[t]);
+  }
+  return any ? 0 : kvl_scenario_bad(err, root, "target", "is missing: a plan needs at least one (nearest: {\"ttft_p90_s\": 2}, or --target=ttft_p90_s=2)");
+}
+
+/* ---- axes ---- */
+
+static const struct {
+  const char *label, *key[KVL_PLAN_AXIS_KEYS];
+  unsigned keys;
+} own[KVL_AXES_OWN] = {
+  {"node.decode_gpus", {"node.decode_gpus", NULL, NULL}, 1},
+  {"mode", {"mode", NULL, NULL}, 1},
+  {"policy.hot_rows", {"policy.hot_rows", NULL, NULL}, 1},
+  {"policy.prefetch", {"policy.prefetch", "policy.bank_rows", NULL}, 2},
+  {"speculation", {"speculation", "speculation.method", NULL}, 2},
+  {"policy.page_tokens", {"policy.page_tokens", NULL, NULL}, 1},
+  {"policy.give_back_bytes_max", {"policy.give_back_bytes_max", NULL, NULL}, 1},
+};
+
+static int read_axis(struct kvl_capacity_plan *plan, struct kvl_plan_axis *axis, const struct kvl_json *array, struct kvl_err *err)
+{
+  if (array->kind != KVL_JSON_ARRAY || array->child == NULL) {
+    return kvl_scenario_bad(err, array, array->key, "must be an array of values%s", array->kind == KVL_JSON_ARRAY ? ", with one at least" : "");
+  }
+  axis->values = 0;
+  axis->given = true;
+  for (const struct kvl_json *value = array->child; value != NULL; value = value->next) {
+    bool none = strcmp(array->key, "speculation") == 0 && value->kind == KVL_JSON_STRING && strcmp(value->text, "none") == 0;
+    int rc = none ? 0 : check_pair(array->key, value, err);
+    if (rc != 0) {
+      return rc;
+    }
+    if (axis->values == KVL_PLAN_VALUES_MAX) {
+      return kvl_scenario_bad(err, value, array->key, "up to %d values", (int)KVL_PLAN_VALUES_MAX);
+    }
+    const char *text = kvl_sweep_json_text(&plan->arena, "", value), **to = axis->value[axis->values];
+    if (text == NULL) {
+      return no_memory(plan, err);
+    }
+    for (uint32_t v = 0; v < axis->values; v++) {
+      if (strcmp(axis->value[v][0] != NULL ? axis->value[v][0] : "\"none\"", text) == 0) {
+        return kvl_scenario_bad(err, value, array->key, "%s is given twice", text);
+      }
+    }
+    to[0] = none ? NULL : text;
+    to[1] = none ? "\"none\"" : NULL;
+    axis->values++;
+  }
+  return 0;
+}
+
+static int read_search(struct kvl_capacity_plan *plan, const struct kvl_json *root, struct kvl_err *err)
+{
+  const struct kvl_json *object = kvl_json_member(root, "search");
+  for (int a = 0; a < KVL_AXES_OWN; a++) {
+    struct kvl_plan_axis *axis = &plan->axis[plan->axes++];
+    axis->label = own[a].label;
+    axis->keys = own[a].keys;
+    memcpy(axis->key, own[a].key, sizeof axis->key);
+  }
+  if (object != NULL && object->kind != KVL_JSON_OBJECT) {
+    return kvl_scenario_bad(err, object, "search", "must be an object of scenario keys, each with an array of values, is %s", kvl_json_kind_name(object->kind));
+  }
+  for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL; child = child->next) {
+    struct kvl_plan_axis *axis = NULL;
+    for (unsigned a = 0; a < KVL_AXES_OWN; a++) {
+      axis = strcmp(plan->axis[a].label, child->key) == 0 ? &plan->axis[a] : axis;
+    }
+    if (axis == NULL && plan->axes == KVL_PLAN_AXES_MAX) {
+      return kvl_scenario_bad(err, child, "search", "up to %d axes", (int)KVL_PLAN_AXES_MAX);
+    }
+    if (axis == NULL) {
+      axis = &plan->axis[plan->axes++];
+      axis->label = axis->key[0] = child->key;
+      axis->keys = 1;
+    }
+    int rc = read_axis(plan, axis, child, err);
+    if (rc != 0) {
+      return rc;
+    }
+  }
+  return 0;
+}
+
+/* ---- the whole ---- */
+
+static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t size, const char *const *typed_targets, unsigned target_count, struct kvl_err *err)
+{
+  static const char *const efforts[] = {"quick", "normal", "thorough"};
+  static const double rows[] = {8e9, 32e9, 128e9};
+  struct kvl_json *root;
+  struct kvl_plan_pair *pairs;
+  unsigned count;
+  uint64_t repeats;
+  int rc = kvl_json_parse(&plan->arena, text, size, plan->file, &root, err);
+  rc = rc != 0 ? rc : root->kind != KVL_JSON_OBJECT
+                        ? kvl_err_set(err, -EINVAL, "%s:%u: a plan must be an object, is %s", plan->file, (unsigned)root->line, kvl_json_kind_name(root->kind))
+                        : check_members(root, "a plan", members, MEMBERS, err);
+  const char *slash = strrchr(plan->file, '/'), *base = slash == NULL ? plan->file : slash + 1;
+  size_t length = strlen(base);
+  length = length > 5 && strcmp(base + length - 5, ".json") == 0 ? length - 5 : length;
+  length = length > KVL_PLAN_NAME_MAX ? KVL_PLAN_NAME_MAX : length;
+  const char *by_file = kvl_arena_text(&plan->arena, base, length);
+  plan->set = kvl_arena_take(&plan->arena, SETS_MAX * sizeof *plan->set);
+  rc = rc != 0 ? rc : by_file == NULL || plan->set == NULL ? no_memory(plan, err) : read_word(root, "name", by_file, KVL_PLAN_NAME_MAX, &plan->name, err);
+  rc = rc != 0 ? rc : read_word(root, "note", "", 0, &plan->note, err);
+  rc = rc != 0 ? rc : read_word(root, "scenario", NULL, KVL_PATH_CAP - 1, &plan->scenario, err);
+  rc = rc != 0 ? rc : read_word(root, "effort", "normal", 0, &plan->effort_name, err);
+  for (int e = 0; rc == 0 && e < 3; e++) {
+    plan->effort = strcmp(plan->effort_name, efforts[e]) == 0 ? rows[e] : plan->effort;
+  }
+  if (rc == 0 && !(plan->effort > 0)) {
+    rc = kvl_scenario_bad(err, kvl_json_member(root, "effort"), "effort", "must be quick, normal or thorough (nearest: %s)", kvl_nearest(plan->effort_name, efforts, 3));
+  }
+  rc = rc != 0 ? rc : read_whole(root, "repeats", 3, 1, KVL_PLAN_REPEATS_MAX, &repeats, err);
+  rc = rc != 0 ? rc : read_whole(root, "seed", 1, 0, UINT64_C(1) << 53, &plan->seed, err);
+  plan->repeats = rc != 0 ? 1 : (uint32_t)repeats;
+  rc = rc != 0 ? rc : read_descriptor(plan, root, "model", err);
+  rc = rc != 0 ? rc : read_descriptor(plan, root, "costs", err);
+  const struct kvl_json *workload = rc != 0 ? NULL : kvl_json_member(root, "workload");
+  rc = workload == NULL ? rc : read_workload(plan, workload, err);
+  rc = rc != 0 ? rc : read_set(plan, kvl_json_member(root, "set"), "set", &pairs, &count, err);
+  for (unsigned i = 0; rc == 0 && i < count; i++) {
+    rc = add_text(plan, pairs[i].key, pairs[i].value, err);
+  }
+  rc = rc != 0 ? rc : read_nodes(plan, root, err);
+  rc = rc != 0 ? rc : read_targets(plan, root, typed_targets, target_count, err);
+  rc = rc != 0 ? rc : read_search(plan, root, err);
+  for (unsigned i = 0; rc == 0 && i < plan->typed_count; i++) {
+    if (strncmp(plan->typed[i], "seed=", 5) == 0) {
+      rc = kvl_err_set(err, -EINVAL, "--set=%s: a plan's seeds come from its own \"seed\" and \"repeats\"", plan->typed[i]);
+    }
+  }
+  /* goodput counts what the plan asks for */
+  static const char *const limit[] = {"limits.ttft_target_s", "limits.tpot_target_ms"};
+  double goal[] = {plan->target[KVL_PLAN_TTFT], plan->target[KVL_PLAN_TPOT]};
+  if (rc == 0 && !isnan(plan->target[KVL_PLAN_RATE]) && !(goal[1] < 1000 / plan->target[KVL_PLAN_RATE])) {
+    goal[1] = 1000 / plan->target[KVL_PLAN_RATE];
+  }
+  for (int g = 0; rc == 0 && g < 2; g++) {
+    if (!isnan(goal[g])) {
+      char number[40];
+      (void)snprintf(number, sizeof number, "%.6f", goal[g]);
+      rc = add_text(plan, limit[g], kvl_arena_text(&plan->arena, number, strlen(number)), err);
+    }
+  }
+  if (rc == 0 && !isnan(plan->target[KVL_PLAN_HOLD]) && plan->target[KVL_PLAN_HOLD] != floor(plan->target[KVL_PLAN_HOLD])) {
+    rc = kvl_scenario_bad(err, root, "concurrency", "must be a whole number of sessions");
+  }
+  return rc;
+}
+
+int kvl_plan_parse(struct kvl_capacity_plan **out, const char *text, size_t size, const char *file, const char *const *typed, unsigned typed_count,
+                   const char *const *typed_targets, unsigned target_count, struct kvl_err *err)
+{
+  *out = NULL;
+  if (strlen(file) >= KVL_PATH_CAP) {
+    return kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", file);
+  }
+  struct kvl_capacity_plan *plan = calloc(1, sizeof *plan);
+  if (plan == NULL || (plan->file = kvl_arena_text(&plan->arena, file, strlen(file))) == NULL) {
+    kvl_plan_free(plan);
+    return kvl_err_set(err, -ENOMEM, "%s: out of memory", file);
+  }
+  plan->typed = typed;
+  plan->typed_count = typed_count;
+  int rc = read_all(plan, text, size, typed_targets, target_count, err);
+  if (rc != 0) {
+    kvl_plan_free(plan);
+    return rc;
+  }
+  *out = plan;
+  return 0;
+}
+
+/* A file as it is; a bare name in the plans folders. */
+static int find_plan(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err)
+{
+  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
+  size_t n = strlen(name);
+  if (access(name, F_OK) == 0 || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
+    return n < KVL_PATH_CAP ? (memcpy(path, name, n + 1), 0) : kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", name);
+  }
+  unsigned count = kvl_scenario_folders(NULL, "plans", folders);
+  const char *nearest = NULL;
+  struct kvl_arena arena = {0};
+  int rc = -ENOENT;
+  for (unsigned i = 0; i < count && rc != 0; i++) {
+    const char **names;
+    unsigned found = 0;
+    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && access(path, F_OK) == 0) {
+      rc = 0;
+    } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
+      nearest = kvl_nearest(name, names, found);
+    }
+  }
+  if (rc != 0) {
+    (void)kvl_err_set(err, rc, "%s: there is no such plan%s%s%s", name, nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest, nearest == NULL ? "" : ")");
+  }
+  kvl_arena_free(&arena);
+  return rc;
+}
+
+int kvl_plan_load(struct kvl_capacity_plan **plan, const char *path, const char *const *typed, unsigned typed_count, const char *const *typed_targets,
+                  unsigned target_count, struct kvl_err *err)
+{
+  char file[KVL_PATH_CAP], *text = NULL;
+  size_t size = 0;
+  *plan = NULL;
+  int rc = find_plan(path, file, err);
+  rc = rc != 0 ? rc : kvl_scenario_read_file(file, &text, &size, err);
+  rc = rc != 0 ? rc : kvl_plan_parse(plan, text, size, file, typed, typed_count, typed_targets, target_count, err);
+  free(text);
+  return rc;
+}
+
+void kvl_plan_free(struct kvl_capacity_plan *plan)
+{
+  if (plan != NULL) {
+    kvl_arena_free(&plan->arena);
+    free(plan);
+  }
+}

@@ -1,0 +1,965 @@
+/* The search of a plan: rounds, and what is decided between them. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/explain.h"
+#include "sim/plan.h"
+#include "sim/scenario_doc.h"
+
+/* A screened candidate that misses by more than this is not promising; one that is not promising is run in full only when nothing better is left. */
+#define SCREEN_SLACK 0.10
+#define SAME_COST 0.01
+enum { FINALISTS = 4, BATCHES_MAX = 3, CLASS_MAX = 2, ROUND_POINTS_MAX = 4000 };
+
+struct finder {
+  struct kvl_plan_search *s;
+  const struct kvl_capacity_plan *plan;
+  struct kvl_capacity_plan *own;  /* the same, its axes filled in */
+  kvl_plan_run_fn *run;
+  void *context;
+  struct kvl_plan_screen *screen;
+  struct kvl_arena arena; /* values of axes and variants */
+  struct kvl_err *err;
+};
+
+static int no_memory(const struct finder *f)
+{
+  return kvl_err_set(f->err, -ENOMEM, "%s: out of memory", f->plan->file);
+}
+
+/* ---- judging ---- */
+
+void kvl_plan_judge(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *c, const struct kvl_summary *sum, bool priced, struct kvl_plan_figures *f)
+{
+  static const bool more_is_better[KVL_PLAN_TARGETS] = {[KVL_PLAN_RATE] = true, [KVL_PLAN_HOLD] = true};
+  memset(f, 0, sizeof *f);
+  f->known = true;
+  f->throughput = sum->output_throughput_tok_per_s;
+  f->value[KVL_PLAN_TTFT] = sum->ttft_s.p90;
+  f->value[KVL_PLAN_RATE] = sum->request_rate_tok_per_s_p10;
+  f->value[KVL_PLAN_TPOT] = sum->tpot_ms.p90;
+  f->value[KVL_PLAN_HOLD] = (double)c->fit * c->decode_gpus;
+  f->worst = -INFINITY;
+  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+    double asked = plan->target[t], is = f->value[t];
+    f->missed[t] = isnan(asked) ? NAN : more_is_better[t] ? (is > 0 ? asked / is - 1 : 1e6) : is / asked - 1;
+    f->worst = !isnan(f->missed[t]) && f->missed[t] > f->worst ? f->missed[t] : f->worst;
+  }
+  if (sum->requests_aborted > 0 || sum->requests_completed == 0) { /* clients that go away are no service */
+    f->worst = f->worst > 1 ? f->worst : 1;
+  }
+  double hours = f->throughput > 0 ? 1e6 / f->throughput / 3600 : INFINITY;
+  f->cost = hours * (priced ? c->price : (double)c->gpus);
+}
+
+unsigned kvl_plan_parts(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *c)
+{
+  const char *mode = plan->axis[KVL_AXIS_MODE].value[c->at[KVL_AXIS_MODE]][0];
+  const char *prefetch = c->at[KVL_AXIS_PREFETCH] == KVL_PLAN_NOT ? NULL : plan->axis[KVL_AXIS_PREFETCH].value[c->at[KVL_AXIS_PREFETCH]][0];
+  const char *speculation = c->at[KVL_AXIS_SPECULATION] == KVL_PLAN_NOT ? NULL : plan->axis[KVL_AXIS_SPECULATION].value[c->at[KVL_AXIS_SPECULATION]][0];
+  unsigned parts = mode == NULL || strcmp(mode, "\"resident\"") == 0 ? 0 : strcmp(mode, "\"fixed\"") == 0 ? 1 : 2;
+  parts += prefetch != NULL && strcmp(prefetch, "\"none\"") != 0 ? 2 : 0;
+  return parts + (speculation != NULL ? 2 : 0);
+}
+
+int kvl_plan_compare(const struct kvl_plan_figures *a, unsigned a_parts, const struct kvl_plan_figures *b, unsigned b_parts)
+{
+  bool met_a = a->known && a->worst <= 0, met_b = b->known && b->worst <= 0;
+  if (a->known != b->known || met_a != met_b) {
+    return a->known != b->known ? (a->known ? -1 : 1) : (met_a ? -1 : 1);
+  }
+  if (!a->known) {
+    return 0;
+  }
+  if (!met_a) {
+    return (a->worst > b->worst) - (a->worst < b->worst);
+  }
+  if (a->cost < b->cost * (1 - SAME_COST) || b->cost < a->cost * (1 - SAME_COST)) {
+    return a->cost < b->cost ? -1 : 1;
+  }
+  if (a_parts != b_parts) {
+    return a_parts < b_parts ? -1 : 1;
+  }
+  return (a->worst > b->worst) - (a->worst < b->worst);
+}
+
+/* What several seeds say together: the worst of each. */
+static struct kvl_plan_figures together(const struct kvl_plan_candidate *c)
+{
+  struct kvl_plan_figures sum = c->full[0];
+  uint32_t n = 0;
+  double cost = 0.0;
+  for (uint32_t r = 0; r < c->seeds; r++) {
+    const struct kvl_plan_figures *f = &c->full[r];
+    if (!f->known) {
+      sum.known = r == 0 ? false : sum.known;
+      continue;
+    }
+    n++;
+    cost += f->cost;
+    sum.worst = f->worst > sum.worst ? f->worst : sum.worst;
+  }
+  sum.cost = n > 0 ? cost / n : INFINITY;
+  return sum;
+}
+
+/* Not the same but for the page size and the bound of give-back. */
+static bool differ(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *a, const struct kvl_plan_candidate *b)
+{
+  if (a->node != b->node) {
+    return true;
+  }
+  for (unsigned x = 0; x < plan->axes; x++) {
+    if (x != KVL_AXIS_PAGE && x != KVL_AXIS_GIVE_BACK && a->at[x] != b->at[x]) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool same_class(const struct kvl_plan_candidate *a, const struct kvl_plan_candidate *b)
+{
+  return a->node == b->node && a->at[KVL_AXIS_GPUS] == b->at[KVL_AXIS_GPUS] && a->at[KVL_AXIS_MODE] == b->at[KVL_AXIS_MODE] &&
+         a->at[KVL_AXIS_SPECULATION] == b->at[KVL_AXIS_SPECULATION];
+}
+
+/* The best of those that were run in full, `but` one and what is hardly another; -1: none. */
+static int best_full(const struct kvl_plan_search *s, const struct kvl_capacity_plan *plan, int but)
+{
+  int best = -1;
+  struct kvl_plan_figures at;
+  for (uint32_t i = 0; i < s->candidates; i++) {
+    struct kvl_plan_candidate *c = &s->candidate[i];
+    if (c->seeds == 0 || !c->full[0].known || (but >= 0 && ((int)i == but || !differ(plan, c, &s->candidate[but])))) {
+      continue;
+    }
+    struct kvl_plan_figures now = together(c);
+    if (best < 0 || kvl_plan_compare(&now, kvl_plan_parts(plan, c), &at, kvl_plan_parts(plan, &s->candidate[best])) < 0) {
+      best = (int)i;
+      at = now;
+    }
+  }
+  return best;
+}
+
+/* ---- a round ---- */
+
+static int run_round(struct finder *f, const char *name, struct kvl_plan_candidate *const *point, uint32_t points, uint32_t repeats, uint64_t seed,
+                     bool summary_only, struct kvl_plan_result **cells)
+{
+  struct kvl_sweep *design = NULL;
+  uint32_t tasks = points * repeats;
+  struct kvl_plan_result *cell = calloc(tasks + 1u, sizeof *cell);
+  const struct kvl_plan_candidate **view = calloc(points + 1u, sizeof *view);
+  *cells = cell;
+  if (cell == NULL || view == NULL || f->s->rounds == KVL_PLAN_ROUNDS_MAX) {
+    free(view);
+    return no_memory(f);
+  }
+  for (uint32_t p = 0; p < points; p++) {
+    view[p] = point[p];
+  }
+  int rc = kvl_plan_design(&design, f->own, name, view, points, repeats, seed, f->err);
+  if (rc == 0) {
+    rc = kvl_sweep_resolve(design, f->err);
+    if (rc == -EINVAL && design->reason != NULL && design->impossible == points) { /* an answer too */
+      for (uint32_t t = 0; t < tasks; t++) {
+        (void)snprintf(cell[t].reason, sizeof cell[t].reason, "%.290s", design->reason[t / repeats]);
+      }
+      rc = 0;
+    } else if (rc == 0) {
+      rc = f->run(f->context, design, summary_only, cell, f->err);
+    }
+  }
+  struct kvl_plan_round *round = &f->s->round[f->s->rounds++];
+  (void)snprintf(round->name, sizeof round->name, "%s", name);
+  round->points = points;
+  round->repeats = repeats;
+  for (uint32_t t = 0; t < tasks && rc == 0; t++) {
+    round->failed += !cell[t].complete;
+  }
+  kvl_sweep_free(design);
+  free(view);
+  return rc;
+}
+
+/* The scenario of a candidate. */
+static int scenario_of(struct finder *f, const struct kvl_plan_candidate *c, struct kvl_scenario_doc **doc, struct kvl_err *err)
+{
+  struct kvl_sweep *design = NULL;
+  int rc = kvl_plan_design(&design, f->own, "one", &c, 1, 1, f->plan->seed, err);
+  rc = rc != 0 ? rc : kvl_sweep_scenario(design, 0, doc, err);
+  kvl_sweep_free(design);
+  return rc;
+}
+
+/* ---- axes and candidates ---- */
+
+static const char *keep(struct finder *f, unsigned long long number)
+{
+  char text[64];
+  (void)snprintf(text, sizeof text, "%llu", number);
+  return kvl_arena_text(&f->arena, text, strlen(text));
+}
+
+static void add_number(struct finder *f, struct kvl_plan_axis *axis, uint64_t number)
+{
+  const char *text = keep(f, number);
+  for (uint32_t v = 0; v < axis->values && text != NULL; v++) {
+    text = axis->value[v][0] != NULL && strcmp(axis->value[v][0], text) == 0 ? NULL : text;
+  }
+  if (text != NULL && axis->values < KVL_PLAN_VALUES_MAX) {
+    axis->value[axis->values++][0] = text;
+  }
+}
+
+static void add_pair(struct kvl_plan_axis *axis, const char *first, const char *second)
+{
+  axis->value[axis->values][0] = first;
+  axis->value[axis->values++][1] = second;
+}
+
+/* A scenario of the first node that can be read, in whatever mode. */
+static int probe(struct finder *f, struct kvl_scenario_doc **doc)
+{
+  static const char *const modes[] = {NULL, "\"adaptive\"", "\"fixed\"", "\"resident\""};
+  int rc = 0;
+  for (int m = 0; m < 4; m++) {
+    struct kvl_plan_candidate c = {.node = 0};
+    struct kvl_err err = {""};
+    memset(c.at, KVL_PLAN_NOT, sizeof c.at);
+    if (modes[m] != NULL) {
+      c.extra[c.extras++] = (struct kvl_plan_pair){"mode", modes[m]};
+    }
+    int code = scenario_of(f, &c, doc, &err);
+    if (code == 0) {
+      return 0;
+    }
+    if (m == 0) {
+      rc = code;
+      *f->err = err;
+    }
+  }
+  return rc;
+}
+
+static bool can_speculate(struct finder *f, const char *name)
+{
+  struct kvl_plan_candidate c = {.node = 0};
+  struct kvl_scenario_doc *doc = NULL;
+  struct kvl_err ignored;
+  memset(c.at, KVL_PLAN_NOT, sizeof c.at);
+  c.extra[c.extras++] = (struct kvl_plan_pair){"speculation", name};
+  c.extra[c.extras++] = (struct kvl_plan_pair){"mode", "\"adaptive\""};
+  bool can = scenario_of(f, &c, &doc, &ignored) == 0;
+  kvl_scenario_free(doc);
+  return can;
+}
+
+static int fill_axes(struct finder *f, const struct kvl_scenario *s)
+{
+  static const char *const kinds[] = {"dspark", "mtp"};
+  struct kvl_plan_axis *axis = f->own->axis;
+  uint32_t k = 1, gpus = s->node.decode_gpus;
+  bool parts = false, selects = s->selection.kind != KVL_SELECT_NONE;
+  for (uint32_t p = 0; p < s->model.selection.points; p++) {
+    k = s->model.selection.point[p].k > k ? s->model.selection.point[p].k : k;
+  }
+  for (uint32_t c = 0; c < s->model.caches; c++) {
+    parts = parts || s->model.cache[c].layers > 1;
+  }
+  if (!axis[KVL_AXIS_GPUS].given) {
+    add_number(f, &axis[KVL_AXIS_GPUS], gpus);
+    if (gpus > 1) {
+      add_number(f, &axis[KVL_AXIS_GPUS], gpus - 1);
+    }
+    add_number(f, &axis[KVL_AXIS_GPUS], gpus + 1u);
+    add_number(f, &axis[KVL_AXIS_GPUS], 2ull * gpus);
+  }
+  if (!axis[KVL_AXIS_MODE].given) {
+    add_pair(&axis[KVL_AXIS_MODE], "\"resident\"", NULL);
+    add_pair(&axis[KVL_AXIS_MODE], "\"fixed\"", NULL);
+    add_pair(&axis[KVL_AXIS_MODE], "\"adaptive\"", NULL);
+  }
+  if (!axis[KVL_AXIS_HOT].given) {
+    for (uint32_t n = 1; n <= 8 && selects; n *= 2) {
+      add_number(f, &axis[KVL_AXIS_HOT], (uint64_t)n * k);
+    }
+    if (!selects) {
+      add_number(f, &axis[KVL_AXIS_HOT], s->policy.hot_rows);
+    }
+  }
+  if (!axis[KVL_AXIS_PREFETCH].given) {
+    const char *rows = keep(f, (unsigned long long)s->model.pool_blocks * s->model.pool_rows_per_block);
+    add_pair(&axis[KVL_AXIS_PREFETCH], "\"none\"", s->model.pool_blocks > 0 || s->policy.bank_rows > 0 ? "0" : NULL);
+    if (s->model.pool_blocks > 0 && selects && rows != NULL) {
+      add_pair(&axis[KVL_AXIS_PREFETCH], "\"pool\"", rows);
+    }
+    if (parts && selects) {
+      add_pair(&axis[KVL_AXIS_PREFETCH], "\"plan\"", s->policy.bank_rows > 0 ? "0" : NULL);
+    }
+  }
+  if (!axis[KVL_AXIS_SPECULATION].given) {
+    add_pair(&axis[KVL_AXIS_SPECULATION], NULL, s->speculation.method != KVL_SPECULATION_NONE ? "\"none\"" : NULL);
+    for (int i = 0; i < 2; i++) {
+      char name[KVL_NAME_MAX + 16];
+      (void)snprintf(name, sizeof name, "\"%s.%s\"", s->model.name, kinds[i]);
+      const char *kept = kvl_arena_text(&f->arena, name, strlen(name));
+      if (kept != NULL && can_speculate(f, kept)) {
+        add_pair(&axis[KVL_AXIS_SPECULATION], kept, NULL);
+      }
+    }
+  }
+  if (!axis[KVL_AXIS_PAGE].given) {
+    add_number(f, &axis[KVL_AXIS_PAGE], s->policy.page_tokens);
+  }
+  if (!axis[KVL_AXIS_GIVE_BACK].given) {
+    add_number(f, &axis[KVL_AXIS_GIVE_BACK], s->policy.give_back_bytes_max);
+  }
+  f->s->priced = !isnan(f->plan->node[0].gpu_hour);
+  return 0;
+}
+
+static bool is_mode(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *c, const char *mode)
+{
+  return strcmp(plan->axis[KVL_AXIS_MODE].value[c->at[KVL_AXIS_MODE]][0], mode) == 0;
+}
+
+/* Axes that mean nothing in a mode are left out, so that no two candidates are the same. */
+static bool is_redundant(const struct kvl_capacity_plan *plan, struct kvl_plan_candidate *c)
+{
+  bool resident = is_mode(plan, c, "\"resident\""), fixed = is_mode(plan, c, "\"fixed\"");
+  static const int rows[] = {KVL_AXIS_HOT, KVL_AXIS_PREFETCH};
+  for (int i = 0; i < 2 && resident; i++) {
+    if (c->at[rows[i]] != 0) {
+      return true;
+    }
+    c->at[rows[i]] = KVL_PLAN_NOT;
+  }
+  if (resident || fixed) {
+    if (c->at[KVL_AXIS_GIVE_BACK] != 0) {
+      return true;
+    }
+    c->at[KVL_AXIS_GIVE_BACK] = KVL_PLAN_NOT;
+  }
+  return false;
+}
+
+static struct kvl_plan_candidate *add_candidate(struct finder *f, const struct kvl_plan_candidate *c)
+{
+  struct kvl_plan_search *s = f->s;
+  for (uint32_t i = 0; i < s->candidates; i++) {
+    if (s->candidate[i].node == c->node && memcmp(s->candidate[i].at, c->at, sizeof c->at) == 0) {
+      return NULL;
+    }
+  }
+  if (s->candidates == KVL_PLAN_CANDIDATES_MAX) {
+    return NULL;
+  }
+  s->candidate[s->candidates] = *c;
+  return &s->candidate[s->candidates++];
+}
+
+static int enumerate(struct finder *f)
+{
+  struct kvl_capacity_plan *plan = f->own;
+  uint64_t combinations = plan->nodes;
+  for (unsigned a = 0; a < plan->axes; a++) {
+    combinations *= plan->axis[a].values;
+    if (combinations > KVL_PLAN_CANDIDATES_MAX) {
+      return kvl_err_set(f->err, -EINVAL, "%s: search: more than %d candidates (nearest: fewer values of %s)", plan->file, (int)KVL_PLAN_CANDIDATES_MAX, plan->axis[a].label);
+    }
+  }
+  for (uint64_t i = 0; i < combinations; i++) {
+    struct kvl_plan_candidate c;
+    uint64_t rest = i;
+    memset(&c, 0, sizeof c);
+    memset(c.at, KVL_PLAN_NOT, sizeof c.at);
+    for (unsigned a = plan->axes; a-- > 0;) {
+      c.at[a] = (uint8_t)(rest % plan->axis[a].values);
+      rest /= plan->axis[a].values;
+    }
+    c.node = (uint8_t)rest;
+    if (!is_redundant(plan, &c)) {
+      (void)add_candidate(f, &c);
+    }
+  }
+  return 0;
+}
+
+/* ---- what a candidate's scenario says before it is run ---- */
+
+static void find_fit(struct kvl_plan_candidate *c, const struct kvl_scenario *s, uint64_t tokens)
+{
+  struct kvl_session_bytes b;
+  kvl_session_bytes(s, tokens, &b);
+  bool resident = s->mode == KVL_MODE_RESIDENT;
+  uint64_t page = kvl_page_bytes(s), pool = kvl_pool_bytes(s) / page * page, need = resident ? b.resident : b.fixed;
+  c->fit = need > 0 ? pool / need : 0;
+  c->bound_by = resident ? "HBM pool: whole histories" : "HBM fixed part";
+  uint64_t host = resident || b.host == 0 ? UINT64_MAX : s->node.host_pool_bytes / b.host / s->node.decode_gpus;
+  if (host < c->fit) {
+    c->fit = host;
+    c->bound_by = "host memory";
+  }
+  if (!resident && s->node.sessions_per_gpu_max > 0 && s->node.sessions_per_gpu_max < c->fit) {
+    c->fit = s->node.sessions_per_gpu_max;
+    c->bound_by = "admission: node.sessions_per_gpu_max";
+  }
+  if (s->limits.batch_max > 0 && s->limits.batch_max < c->fit) {
+    c->fit = s->limits.batch_max;
+    c->bound_by = "admission: limits.batch_max";
+  }
+}
+
+static int describe(struct finder *f, struct kvl_plan_candidate *c, char **table)
+{
+  struct kvl_scenario_doc *doc = NULL;
+  struct kvl_err why = {""};
+  uint64_t input, output, most;
+  int rc = scenario_of(f, c, &doc, &why);
+  if (rc != 0) {
+    c->impossible = true;
+    (void)snprintf(c->reason, sizeof c->reason, "%.290s", why.text);
+    f->s->impossible++;
+    return rc == -ENOMEM ? no_memory(f) : 0;
+  }
+  const struct kvl_scenario *s = kvl_scenario_of(doc);
+  rc = kvl_plan_tokens(s, &input, &output, &most, f->err);
+  if (rc == 0) {
+    c->decode_gpus = s->node.decode_gpus;
+    c->gpus = s->node.decode_gpus + s->node.prefill_gpus;
+    c->price = f->plan->node[c->node].gpu_hour * c->gpus;
+    find_fit(c, s, s->workload.kind == KVL_WORK_FILE ? input + output : most);
+  }
+  if (rc == 0 && table != NULL && s->mode != KVL_MODE_RESIDENT && s->selection.kind != KVL_SELECT_NONE) {
+    rc = kvl_plan_screen_table(f->screen, s, table, f->err);
+  }
+  if (rc == 0 && f->s->workload[0] == '\0') {
+    kvl_explain_workload(s, f->s->workload, sizeof f->s->workload);
+    (void)snprintf(f->s->model, sizeof f->s->model, "%s", s->model.name);
+  }
+  kvl_scenario_free(doc);
+  return rc;
+}
+
+/* ---- bound and screen ---- */
+
+static int bound_round(struct finder *f)
+{
+  struct kvl_plan_search *s = f->s;
+  struct kvl_plan_candidate **point = calloc(s->candidates + 1u, sizeof(struct kvl_plan_candidate *));
+  struct kvl_plan_result *cell = NULL;
+  uint32_t n = 0;
+  int rc = point == NULL ? no_memory(f) : 0;
+  for (uint32_t i = 0; i < s->candidates && rc == 0; i++) {
+    rc = describe(f, &s->candidate[i], NULL);
+    if (rc == 0 && !s->candidate[i].impossible) {
+      point[n] = &s->candidate[i];
+      point[n]->extra[0] = (struct kvl_plan_pair){"selection.source", "\"none\""};
+      point[n++]->extras = 1;
+    }
+  }
+  rc = rc != 0 || n == 0 ? rc : run_round(f, "bound", point, n, 1, f->plan->seed, true, &cell);
+  for (uint32_t p = 0; p < n && rc == 0; p++) {
+    struct kvl_plan_candidate *c = point[p];
+    c->extras = 0;
+    if (!cell[p].complete) {
+      c->impossible = true;
+      memcpy(c->reason, cell[p].reason, sizeof c->reason);
+      s->impossible++;
+      continue;
+    }
+    kvl_plan_judge(f->plan, c, &cell[p].summary, s->priced, &c->bound);
+    c->hopeless = c->bound.worst > 0;
+    s->hopeless += c->hopeless;
+  }
+  free(cell);
+  free(point);
+  return rc;
+}
+
+static int screen_round(struct finder *f)
+{
+  struct kvl_plan_search *s = f->s;
+  struct kvl_plan_candidate **point = calloc(s->candidates + 1u, sizeof(struct kvl_plan_candidate *));
+  struct kvl_plan_result *cell = NULL;
+  uint32_t n = 0;
+  bool all_hopeless = s->hopeless + s->impossible == s->candidates; /* then the least bad are sought among all */
+  int rc = point == NULL ? no_memory(f) : 0;
+  for (uint32_t i = 0; i < s->candidates && rc == 0; i++) {
+    struct kvl_plan_candidate *c = &s->candidate[i];
+    char *table = NULL;
+    if (c->impossible || (c->hopeless && !all_hopeless)) {
+      continue;
+    }
+    rc = describe(f, c, &table);
+    if (rc == 0 && table == NULL) { /* nothing can miss: the bound is what it does */
+      c->screen = c->bound;
+      c->screened = true;
+      s->screened++;
+    } else if (rc == 0) {
+      const char *kept = kvl_arena_text(&f->arena, table, strlen(table));
+      rc = kept == NULL ? no_memory(f) : 0;
+      c->extra[0] = (struct kvl_plan_pair){"selection.source", "\"none\""};
+      c->extra[1] = (struct kvl_plan_pair){"costs.compute", "\"table\""};
+      c->extra[2] = (struct kvl_plan_pair){"costs.step_ms_by_tokens", kept};
+      c->extras = 3;
+      point[n++] = c;
+    }
+    free(table);
+  }
+  rc = rc != 0 || n == 0 ? rc : run_round(f, "screen", point, n, 1, f->plan->seed, true, &cell);
+  for (uint32_t p = 0; p < n && rc == 0; p++) {
+    struct kvl_plan_candidate *c = point[p];
+    c->extras = 0;
+    if (cell[p].complete) {
+      kvl_plan_judge(f->plan, c, &cell[p].summary, s->priced, &c->screen);
+      c->screened = true;
+      s->screened++;
+    }
+  }
+  free(cell);
+  free(point);
+  return rc;
+}
+
+/* ---- in full ---- */
+
+static void take_cell(struct finder *f, struct kvl_plan_candidate *c, uint32_t repeat, const struct kvl_plan_result *cell)
+{
+  c->result[repeat] = *cell;
+  if (cell->complete) {
+    kvl_plan_judge(f->plan, c, &cell->summary, f->s->priced, &c->full[repeat]);
+    f->s->work += (double)cell->summary.selections_total + (double)cell->summary.prefetch_candidates;
+  }
+  c->seeds = repeat + 1 > c->seeds ? repeat + 1 : c->seeds;
+}
+
+static double work_of(const struct kvl_plan_candidate *c)
+{
+  return (double)c->result[0].summary.selections_total + (double)c->result[0].summary.prefetch_candidates;
+}
+
+static int full_round(struct finder *f, const char *name, struct kvl_plan_candidate *const *point, uint32_t n)
+{
+  struct kvl_plan_result *cell = NULL;
+  int rc = n == 0 ? 0 : run_round(f, name, point, n, 1, f->plan->seed, false, &cell);
+  for (uint32_t p = 0; p < n && rc == 0; p++) {
+    point[p]->full_asked = true;
+    point[p]->round = f->s->rounds;
+    point[p]->point = p + 1;
+    take_cell(f, point[p], 0, &cell[p]);
+    f->s->fulls++;
+  }
+  free(cell);
+  return rc;
+}
+
+static struct kvl_plan_candidate *most_promising(struct finder *f, struct kvl_plan_candidate *const *taken, uint32_t n)
+{
+  struct kvl_plan_search *s = f->s;
+  struct kvl_plan_candidate *best = NULL;
+  struct kvl_plan_figures at;
+  for (uint32_t i = 0; i < s->candidates; i++) {
+    struct kvl_plan_candidate *c = &s->candidate[i];
+    uint32_t alike = 0;
+    bool is_taken = false;
+    for (uint32_t t = 0; t < n; t++) {
+      alike += same_class(taken[t], c);
+      is_taken = is_taken || taken[t] == c;
+    }
+    if (!c->screened || c->full_asked || is_taken || alike >= CLASS_MAX) {
+      continue;
+    }
+    struct kvl_plan_figures now = c->screen;
+    now.worst -= SCREEN_SLACK; /* an estimate: near enough counts as met */
+    if (best == NULL || kvl_plan_compare(&now, kvl_plan_parts(f->own, c), &at, kvl_plan_parts(f->own, best)) < 0) {
+      best = c;
+      at = now;
+    }
+  }
+  return best;
+}
+
+static int full_rounds(struct finder *f)
+{
+  for (uint32_t batch = 0; batch < BATCHES_MAX; batch++) {
+    struct kvl_plan_candidate *point[FINALISTS];
+    char name[24];
+    uint32_t n = 0;
+    while (n < FINALISTS) {
+      struct kvl_plan_candidate *c = most_promising(f, point, n);
+      if (c == NULL || (batch > 0 && c->screen.worst > SCREEN_SLACK)) { /* later batches are for what could still meet it */
+        break;
+      }
+      point[n++] = c;
+    }
+    if (batch > 0 && f->s->work > 0.6 * f->plan->effort && n > 0) {
+      f->s->short_of_effort = true;
+      return 0;
+    }
+    (void)snprintf(name, sizeof name, batch == 0 ? "full" : "full %u", (unsigned)batch + 1);
+    int rc = full_round(f, name, point, n);
+    if (rc != 0 || n == 0) {
+      return rc;
+    }
+    int best = best_full(f->s, f->own, -1);
+    if (best >= 0 && f->s->candidate[best].full[0].worst <= 0) {
+      return 0;
+    }
+  }
+  return 0;
+}
+
+/* ---- fine ---- */
+
+/* A neighbour of the best: one axis at `number`. */
+static void add_neighbour(struct finder *f, const struct kvl_plan_candidate *from, int axis, uint64_t number, struct kvl_plan_candidate **point, uint32_t *n)
+{
+  struct kvl_plan_axis *a = &f->own->axis[axis];
+  struct kvl_plan_candidate c;
+  memset(&c, 0, sizeof c);
+  c.node = from->node;
+  memcpy(c.at, from->at, sizeof c.at);
+  c.gpus = from->gpus;
+  if (c.at[axis] == KVL_PLAN_NOT || a->given) { /* the plan says what it may be: those values are candidates already */
+    return;
+  }
+  char text[32];
+  (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+  uint32_t v = 0;
+  while (v < a->values && strcmp(a->value[v][0], text) != 0) {
+    v++;
+  }
+  if (v == KVL_PLAN_VALUES_MAX) {
+    return;
+  }
+  if (v == a->values) {
+    add_number(f, a, number);
+  }
+  c.at[axis] = (uint8_t)v;
+  struct kvl_plan_candidate *added = add_candidate(f, &c);
+  if (added == NULL) { /* it is a candidate already: run it if it was not */
+    for (uint32_t i = 0; i < f->s->candidates; i++) {
+      struct kvl_plan_candidate *other = &f->s->candidate[i];
+      if (other->node == c.node && memcmp(other->at, c.at, sizeof c.at) == 0 && !other->full_asked && !other->impossible) {
+        added = other;
+      }
+    }
+  }
+  if (added != NULL) {
+    point[(*n)++] = added;
+  }
+}
+
+static int fine_round(struct finder *f)
+{
+  enum { NEIGHBOURS = 8 };
+  struct kvl_plan_candidate *point[NEIGHBOURS];
+  struct kvl_scenario_doc *doc = NULL;
+  uint32_t n = 0;
+  int best = best_full(f->s, f->own, -1);
+  if (best < 0) {
+    return 0;
+  }
+  const struct kvl_plan_candidate *c = &f->s->candidate[best];
+  double work = work_of(c), left = 0.45 * (f->plan->effort - f->s->work);
+  uint32_t room = !(work > 0) || left / work > NEIGHBOURS ? NEIGHBOURS : left / work < 0 ? 0 : (uint32_t)(left / work);
+  int rc = scenario_of(f, c, &doc, f->err);
+  if (rc == 0) {
+    const struct kvl_scenario *s = kvl_scenario_of(doc);
+    if (s->selection.kind != KVL_SELECT_NONE) {
+      add_neighbour(f, c, KVL_AXIS_HOT, s->policy.hot_rows + s->policy.hot_rows / 2, point, &n);
+      add_neighbour(f, c, KVL_AXIS_HOT, s->policy.hot_rows / 4 * 3, point, &n);
+    }
+    add_neighbour(f, c, KVL_AXIS_PAGE, 2ull * s->policy.page_tokens, point, &n);
+    add_neighbour(f, c, KVL_AXIS_GIVE_BACK, 4 * s->policy.give_back_bytes_max, point, &n);
+    if (s->policy.page_tokens >= 32) {
+      add_neighbour(f, c, KVL_AXIS_PAGE, s->policy.page_tokens / 2, point, &n);
+    }
+    add_neighbour(f, c, KVL_AXIS_GIVE_BACK, s->policy.give_back_bytes_max / 4, point, &n);
+  }
+  kvl_scenario_free(doc);
+  f->s->short_of_effort = f->s->short_of_effort || n > room;
+  n = n < room ? n : room;
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n && rc == 0; i++) {
+    rc = describe(f, point[i], NULL);
+    if (!point[i]->impossible) {
+      point[kept++] = point[i];
+    }
+  }
+  return rc != 0 ? rc : full_round(f, "fine", point, kept);
+}
+
+/* ---- repeats ---- */
+
+static int repeat_round(struct finder *f)
+{
+  struct kvl_plan_search *s = f->s;
+  /* The best may turn out to miss the target with another seed: then the next is looked at as closely. */
+  for (int turn = 0; turn < 3; turn++) {
+    struct kvl_plan_candidate *point[2];
+    uint32_t n = 0, extra = f->plan->repeats - 1;
+    char name[24];
+    s->best = best_full(s, f->own, -1);
+    s->runner_up = s->best < 0 ? -1 : best_full(s, f->own, s->best);
+    int both[] = {s->best, s->runner_up};
+    for (int i = 0; i < 2; i++) {
+      if (both[i] >= 0 && s->candidate[both[i]].seeds < f->plan->repeats) {
+        point[n++] = &s->candidate[both[i]];
+      }
+    }
+    double work = 0.0, left = f->plan->effort - s->work;
+    for (uint32_t i = 0; i < n; i++) {
+      work += work_of(point[i]);
+    }
+    if (work * extra > left) {
+      extra = turn == 0 ? 1 : 0; /* the answer is worth one repeat whatever it costs */
+      s->short_of_effort = true;
+    }
+    if (n == 0 || extra == 0 || f->plan->repeats == 1) {
+      return 0;
+    }
+    struct kvl_plan_result *cell = NULL;
+    (void)snprintf(name, sizeof name, turn == 0 ? "repeat" : "repeat %d", turn + 1);
+    int rc = run_round(f, name, point, n, extra, f->plan->seed + 1, true, &cell);
+    for (uint32_t p = 0; p < n && rc == 0; p++) {
+      for (uint32_t r = 0; r < extra; r++) {
+        take_cell(f, point[p], r + 1, &cell[p * extra + r]);
+      }
+    }
+    free(cell);
+    if (rc != 0) {
+      return rc;
+    }
+    int now = best_full(s, f->own, -1);
+    if (now == s->best && best_full(s, f->own, now) == s->runner_up) {
+      return 0;
+    }
+  }
+  return 0;
+}
+
+/* ---- sensitivity ---- */
+
+static void add_variant(struct finder *f, struct kvl_plan_candidate *variants, const char *label)
+{
+  struct kvl_plan_search *s = f->s;
+  if (s->variants < KVL_PLAN_VARIANTS_MAX) {
+    (void)snprintf(s->variant[s->variants].label, sizeof s->variant[0].label, "%s", label);
+    variants[s->variants] = s->candidate[s->best];
+    variants[s->variants++].extras = 0;
+  }
+}
+
+static void add_extra(struct kvl_plan_candidate *c, const char *key, const char *value)
+{
+  if (c->extras < KVL_PLAN_EXTRA && value != NULL) {
+    c->extra[c->extras++] = (struct kvl_plan_pair){key, value};
+  }
+}
+
+/* The host link at `factor` of what it carries, or the seats of its law. */
+static void add_link(struct finder *f, struct kvl_plan_candidate *variants, const struct kvl_scenario *s, const char *label, double factor)
+{
+  uint32_t at = f->s->variants;
+  char number[40], *text = NULL;
+  size_t size = 0;
+  const struct kvl_curve *rows = &s->hardware.link.rows_per_s;
+  add_variant(f, variants, label);
+  if (f->s->variants == at) {
+    return;
+  }
+  (void)snprintf(number, sizeof number, "%.9g", (double)s->hardware.link.gather_bytes_per_s / 1e9 * factor);
+  add_extra(&variants[at], "hardware.link.gather_gb_per_s", kvl_arena_text(&f->arena, number, strlen(number)));
+  (void)snprintf(number, sizeof number, "%.9g", (double)s->hardware.link.copy_bytes_per_s / 1e9 * factor);
+  add_extra(&variants[at], "hardware.link.copy_gb_per_s", kvl_arena_text(&f->arena, number, strlen(number)));
+  FILE *out = open_memstream(&text, &size);
+  if (out != NULL) {
+    (void)fputc('[', out);
+    for (uint32_t i = 0; i < rows->n; i++) {
+      (void)fprintf(out, "%s[%llu,%.0f]", i > 0 ? "," : "", (unsigned long long)rows->x[i], (double)rows->y[i] * factor);
+    }
+    (void)fputc(']', out);
+    if (fclose(out) == 0 && rows->n > 0) {
+      add_extra(&variants[at], "hardware.link.rows_per_s_by_pool_bytes", kvl_arena_text(&f->arena, text, size));
+    }
+    free(text);
+  }
+}
+
+static int sensitive_round(struct finder *f)
+{
+  static const char *const presets[] = {"hot-a", "hot-b", "cold-a", "cold-b"};
+  struct kvl_plan_search *s = f->s;
+  struct kvl_plan_candidate variants[KVL_PLAN_VARIANTS_MAX], *point[KVL_PLAN_VARIANTS_MAX];
+  struct kvl_scenario_doc *doc = NULL;
+  struct kvl_plan_result *cell = NULL;
+  int rc = scenario_of(f, &s->candidate[s->best], &doc, f->err);
+  if (rc != 0) {
+    return rc;
+  }
+  const struct kvl_scenario *sc = kvl_scenario_of(doc);
+  if (sc->mode != KVL_MODE_RESIDENT && sc->selection.kind == KVL_SELECT_PRESET) {
+    static const int order[] = {3, 1, 2, 0}; /* the farthest first */
+    for (int i = 0; i < 4; i++) {
+      const char *preset = presets[order[i]];
+      char label[96], quoted[24];
+      if (strcmp(preset, sc->selection.preset) != 0) {
+        uint32_t at = s->variants;
+        (void)snprintf(label, sizeof label, "selections %s instead of %s", preset, sc->selection.preset);
+        (void)snprintf(quoted, sizeof quoted, "\"%s\"", preset);
+        add_variant(f, variants, label);
+        add_extra(&variants[at], "selection.preset", kvl_arena_text(&f->arena, quoted, strlen(quoted)));
+      }
+    }
+  }
+  if (sc->mode != KVL_MODE_RESIDENT) {
+    add_link(f, variants, sc, "half the host link (rows, bytes and copies)", 0.5);
+    add_link(f, variants, sc, "twice the host link", 2);
+  }
+  double work = work_of(&s->candidate[s->best]), left = f->plan->effort - s->work;
+  uint32_t room = !(work > 0) || left / work > KVL_PLAN_VARIANTS_MAX ? KVL_PLAN_VARIANTS_MAX : left / work < 2 ? 2 : (uint32_t)(left / work), n = 0;
+  if (s->variants > room) { /* what is left out is told; the link's half and the coldest selections stay */
+    s->short_of_effort = true;
+    uint32_t link = s->variants - 2;
+    if (room < s->variants && link >= 1 && room >= 2) {
+      variants[room - 1] = variants[link];
+      s->variant[room - 1] = s->variant[link];
+    }
+    s->variants = room;
+  }
+  for (uint32_t v = 0; v < s->variants; v++) {
+    point[n++] = &variants[v];
+  }
+  rc = n == 0 ? 0 : run_round(f, "sensitive", point, n, 1, f->plan->seed, true, &cell);
+  s->variant_round = s->rounds;
+  for (uint32_t v = 0; v < n && rc == 0; v++) {
+    s->variant[v].result = cell[v];
+    s->variant[v].point = v + 1;
+    if (cell[v].complete) {
+      kvl_plan_judge(f->plan, &variants[v], &cell[v].summary, s->priced, &s->variant[v].figures);
+      s->work += (double)cell[v].summary.selections_total + (double)cell[v].summary.prefetch_candidates;
+    }
+  }
+  kvl_scenario_free(doc);
+  free(cell);
+  return rc;
+}
+
+/* ---- how far screening was off ---- */
+
+static int by_value(const void *a, const void *b)
+{
+  const double *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+static void measure_screening(struct kvl_plan_search *s)
+{
+  double off[3][64];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < s->candidates && n < 64; i++) {
+    const struct kvl_plan_candidate *c = &s->candidate[i];
+    if (c->screened && c->seeds > 0 && c->full[0].known && c->screen.known) {
+      const struct kvl_plan_figures *a = &c->screen, *b = &c->full[0];
+      off[0][n] = b->throughput > 0 ? fabs(a->throughput / b->throughput - 1) : 0;
+      off[1][n] = b->value[KVL_PLAN_TTFT] > 0 ? fabs(a->value[KVL_PLAN_TTFT] / b->value[KVL_PLAN_TTFT] - 1) : 0;
+      off[2][n++] = b->value[KVL_PLAN_RATE] > 0 ? fabs(a->value[KVL_PLAN_RATE] / b->value[KVL_PLAN_RATE] - 1) : 0;
+    }
+  }
+  s->screen_compared = n;
+  for (int k = 0; k < 3; k++) {
+    qsort(off[k], n, sizeof off[k][0], by_value);
+    s->screen_error[k] = n > 0 ? off[k][n / 2] : NAN;
+  }
+}
+
+/* ---- the whole ---- */
+
+static int keep_scenarios(struct finder *f)
+{
+  int both[] = {f->s->best, f->s->runner_up}, rc = 0;
+  for (int i = 0; i < 2 && rc == 0; i++) {
+    struct kvl_scenario_doc *doc = NULL;
+    if (both[i] >= 0) {
+      rc = scenario_of(f, &f->s->candidate[both[i]], &doc, f->err);
+      f->s->scenario_json[i] = rc == 0 ? kvl_scenario_json(doc) : NULL;
+      rc = rc == 0 && f->s->scenario_json[i] == NULL ? no_memory(f) : rc;
+      kvl_scenario_free(doc);
+    }
+  }
+  return rc;
+}
+
+static int search_all(struct finder *f)
+{
+  struct kvl_scenario_doc *doc = NULL;
+  struct kvl_plan_search *s = f->s;
+  int rc = probe(f, &doc);
+  rc = rc != 0 ? rc : fill_axes(f, kvl_scenario_of(doc));
+  kvl_scenario_free(doc);
+  rc = rc != 0 ? rc : enumerate(f);
+  rc = rc != 0 ? rc : bound_round(f);
+  rc = rc != 0 ? rc : screen_round(f);
+  rc = rc != 0 ? rc : full_rounds(f);
+  rc = rc != 0 ? rc : fine_round(f);
+  rc = rc != 0 ? rc : repeat_round(f);
+  s->best = best_full(s, f->own, -1);
+  s->runner_up = s->best < 0 ? -1 : best_full(s, f->own, s->best);
+  if (rc == 0 && s->best >= 0) {
+    struct kvl_plan_figures all = together(&s->candidate[s->best]);
+    s->met = all.worst <= 0;
+    rc = sensitive_round(f);
+  }
+  measure_screening(s);
+  return rc != 0 ? rc : keep_scenarios(f);
+}
+
+int kvl_plan_find(struct kvl_plan_search **out, const struct kvl_capacity_plan *plan, kvl_plan_run_fn *run, void *context, struct kvl_err *err)
+{
+  struct kvl_plan_search *s = calloc(1, sizeof *s);
+  struct finder f = {.s = s, .plan = plan, .run = run, .context = context, .err = err};
+  *out = NULL;
+  f.own = calloc(1, sizeof *f.own);
+  f.screen = kvl_plan_screen_create();
+  if (s != NULL) {
+    s->candidate = calloc(KVL_PLAN_CANDIDATES_MAX, sizeof *s->candidate);
+    s->best = s->runner_up = -1;
+  }
+  int rc = s == NULL || f.own == NULL || f.screen == NULL || s->candidate == NULL ? kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file) : 0;
+  if (rc == 0) {
+    *f.own = *plan; /* shares its texts; its axes are filled in */
+    s->plan = f.own;
+    rc = search_all(&f);
+  }
+  kvl_plan_screen_destroy(f.screen);
+  if (s != NULL) {
+    s->own = f.own;
+    s->arena = f.arena;
+  } else {
+    free(f.own);
+  }
+  if (rc != 0) {
+    kvl_plan_search_free(s);
+    return rc;
+  }
+  *out = s;
+  return 0;
+}
+
+void kvl_plan_search_free(struct kvl_plan_search *s)
+{
+  if (s != NULL) {
+    free(s->scenario_json[0]);
+    free(s->scenario_json[1]);
+    free(s->candidate);
+    free(s->own);
+    kvl_arena_free(&s->arena);
+    free(s);
+  }
+}
