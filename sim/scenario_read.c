@@ -553,7 +553,7 @@ static int unknown_path(const char *path, const struct kvl_json *node, struct kv
 int kvl_scenario_check_value(const char *path, const struct kvl_json *value, struct kvl_err *err)
 {
   const char *known = strncmp(path, "node.hardware", 13) == 0 && (path[13] == '\0' || path[13] == '.') ? path + 5 : path;
-  if (strcmp(known, "model") == 0 || strcmp(known, "costs") == 0 || strcmp(known, "hardware") == 0) {
+  if (strcmp(known, "model") == 0 || strcmp(known, "costs") == 0 || strcmp(known, "hardware") == 0 || strcmp(known, "speculation") == 0) {
     return value->kind == KVL_JSON_STRING || value->kind == KVL_JSON_OBJECT
              ? 0
              : kvl_scenario_bad(err, value, path, "must be the name of a descriptor (a string) or an object, is %s", kvl_json_kind_name(value->kind));
