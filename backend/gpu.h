@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "backend/base/err.h"
+#include "kernels/empty.h"
 #include "kernels/resolve_batch.h"
 #include "kernels/pokes.h"
 #include "kernels/segments.h"
@@ -43,6 +44,7 @@ struct kvl_gpu_kernels {
   kvl_witness_fn *witness;
   kvl_bank_copy_fn *bank_copy;
   kvl_step_end_fn *end;
+  kvl_empty_fn *empty;
 };
 
 int kvl_gpu_open(struct kvl_gpu **gpu, uint32_t index, struct kvl_err *err);

@@ -89,12 +89,16 @@ int kvl_gpu_open(struct kvl_gpu **out, uint32_t index, struct kvl_err *err)
     (void)snprintf(gpu->info.name, sizeof gpu->info.name, "%.95s", p->name);
     (void)snprintf(gpu->info.driver, sizeof gpu->info.driver, "CUDA %d.%d", driver / 1000, driver % 1000 / 10);
     FILE *version = fopen("/proc/driver/nvidia/version", "r"); /* the driver's own number, where the system shows it */
-    char line[256], number[24];
+    char line[256];
     if (version != NULL) {
       if (fgets(line, sizeof line, version) != NULL) {
-        const char *at = strstr(line, "Module");
-        if (at != NULL && sscanf(at, "Module %*[^0-9]%23s", number) == 1) {
-          (void)snprintf(gpu->info.driver, sizeof gpu->info.driver, "%s", number);
+        size_t length = 0; /* "... Kernel Module for x86_64  580.159.04  Release ...": the first word of digits and dots */
+        for (const char *at = line; *at != '\0'; at += length + (at[length] != '\0')) {
+          length = strcspn(at, " \t\n");
+          if (length > 2 && length < sizeof gpu->info.driver && strspn(at, "0123456789.") == length) {
+            (void)snprintf(gpu->info.driver, sizeof gpu->info.driver, "%.*s", (int)length, at);
+            break;
+          }
         }
       }
       (void)fclose(version);
@@ -114,6 +118,7 @@ int kvl_gpu_open(struct kvl_gpu **out, uint32_t index, struct kvl_err *err)
       .witness = kvl_witness_cuda,
       .bank_copy = kvl_bank_copy_cuda,
       .end = kvl_step_end_cuda,
+      .empty = kvl_empty_cuda,
     };
   }
   free(p);

@@ -9,6 +9,7 @@ int kvl_cmd_run(int argc, char **argv);
 int kvl_cmd_replay(int argc, char **argv);
 int kvl_cmd_reproduce(int argc, char **argv);
 int kvl_cmd_dspark_table(int argc, char **argv);
+int kvl_cmd_calibrate(int argc, char **argv);
 int kvl_cmd_scenario(int argc, char **argv);
 int kvl_cmd_trace(int argc, char **argv);
 int kvl_cmd_results(int argc, char **argv);

@@ -63,6 +63,13 @@ uint64_t kvl_costs_resolve_ns(const struct kvl_costs *c, uint64_t lanes)
   return c->resolve_fixed_ns + lanes * c->resolve_lane_ps / 1000;
 }
 
+uint64_t kvl_costs_look_up_ns(const struct kvl_scenario *s, uint64_t lanes)
+{
+  bool counts = s->costs.resolve_fixed_ns != 0 || s->costs.resolve_lane_ps != 0;
+  return counts && s->hardware.resolve_ns_by_lanes.n != 0 ? kvl_curve_at(&s->hardware.resolve_ns_by_lanes, lanes, NULL)
+                                                          : kvl_costs_resolve_ns(&s->costs, lanes);
+}
+
 uint64_t kvl_costs_prefill_ns(const struct kvl_costs *c, uint32_t uncached, uint32_t cached)
 {
   u128 ns = c->prefill_fixed_ns + ((u128)uncached * c->prefill_token_ps + (u128)cached * c->prefill_cached_token_ps) / 1000;

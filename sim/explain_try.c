@@ -118,6 +118,9 @@ static void scale_gathers(struct kvl_try *t, const struct kvl_scenario *s, doubl
   }
   (void)snprintf(text + used, sizeof text - (size_t)used, "]");
   add_set(t, text);
+  if (s->hardware.link.gathers.counts != 0) { /* the law, not the table, is what was scaled */
+    add_set(t, "hardware.link.gather_us=[]");
+  }
 }
 
 static void add_bounds(struct kvl_what_if *w, const struct kvl_explain_facts *f)
@@ -129,6 +132,9 @@ static void add_bounds(struct kvl_what_if *w, const struct kvl_explain_facts *f)
   add_set(t, "hardware.link.gather_floor_us=0");
   add_set(t, "hardware.link.copy_floor_us=0");
   add_set(t, "hardware.link.rows_per_s_by_pool_bytes=[[1,1e15]]");
+  if (s->hardware.link.gathers.counts != 0) {
+    add_set(t, "hardware.link.gather_us=[]");
+  }
   if (w->bound.known && w->bound.ratio < 0.999) {
     scale_gathers(add_try(w, KVL_TRY_BOUND, "hot caches that know the future"), s, w->bound.ratio);
   }

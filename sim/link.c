@@ -28,8 +28,85 @@ static uint64_t per_second(uint64_t n, uint64_t rate)
   return rate == 0 ? 0 : (uint64_t)(((u128)n * 1000000000u + rate - 1) / rate);
 }
 
+__extension__ typedef unsigned __int128 wide;
+
+/* y0 + (y1 - y0) x part / whole, rounded to the nearest; part <= whole. */
+static uint64_t between(uint64_t y0, uint64_t y1, uint64_t part, uint64_t whole)
+{
+  uint64_t far = y1 > y0 ? y1 - y0 : y0 - y1, move = whole == 0 ? 0 : (uint64_t)(((wide)far * part + whole / 2) / whole);
+  return y1 > y0 ? y0 + move : y0 - move;
+}
+
+/* The index of the last point at or below x, or of the last but one. */
+static uint32_t below(const uint64_t *axis, uint32_t n, uint64_t x)
+{
+  uint32_t i = 0;
+  while (i + 2 < n && axis[i + 1] <= x) {
+    i++;
+  }
+  return i;
+}
+
+/* The logarithm to base 2 with 20 binary places, linear between powers of two: exact where it matters, and the same on every machine. */
+static uint64_t logarithm(uint64_t x)
+{
+  uint32_t whole = 0;
+  for (uint64_t rest = x; rest > 1; rest >>= 1) {
+    whole++;
+  }
+  uint64_t over = x == 0 ? 0 : x - (UINT64_C(1) << whole);
+  return ((uint64_t)whole << 20) + (uint64_t)(((wide)over << 20) >> whole);
+}
+
+static uint64_t by_rows(const struct kvl_gather_table *t, uint32_t size, uint32_t range, uint64_t rows)
+{
+  const uint64_t *ns = t->ns + ((uint64_t)size * t->ranges + range) * t->counts, *x = t->rows;
+  if (rows <= x[0] || t->counts == 1) {
+    return t->counts == 1 && rows > x[0] ? (uint64_t)((wide)ns[0] * rows / x[0]) : ns[0];
+  }
+  uint32_t i = below(x, t->counts, rows);
+  if (rows <= x[i + 1]) {
+    return between(ns[i], ns[i + 1], rows - x[i], x[i + 1] - x[i]);
+  }
+  return ns[i + 1] + (uint64_t)((wide)(ns[i + 1] - ns[i]) * (rows - x[i + 1]) / (x[i + 1] - x[i]));
+}
+
+static uint64_t by_range(const struct kvl_gather_table *t, uint32_t size, uint64_t range, uint64_t rows)
+{
+  const uint64_t *x = t->range_bytes;
+  if (range <= x[0] || t->ranges == 1) {
+    return by_rows(t, size, 0, rows);
+  }
+  if (range >= x[t->ranges - 1]) {
+    return by_rows(t, size, t->ranges - 1, rows);
+  }
+  uint32_t i = below(x, t->ranges, range);
+  uint64_t from = logarithm(x[i]);
+  return between(by_rows(t, size, i, rows), by_rows(t, size, i + 1, rows), logarithm(range) - from, logarithm(x[i + 1]) - from);
+}
+
+static uint64_t table_ns(const struct kvl_gather_table *t, uint64_t rows, uint64_t bytes, uint64_t range, bool *outside)
+{
+  const uint64_t *x = t->row_bytes;
+  uint64_t row_bytes = bytes / rows, largest = x[t->sizes - 1];
+  if (outside != NULL && (range < t->range_bytes[0] || range > t->range_bytes[t->ranges - 1])) {
+    *outside = true;
+  }
+  if (row_bytes > largest) {
+    return by_range(t, t->sizes - 1, range, (bytes + largest - 1) / largest);
+  }
+  if (row_bytes <= x[0] || t->sizes == 1) {
+    return by_range(t, 0, range, rows);
+  }
+  uint32_t i = below(x, t->sizes, row_bytes);
+  return between(by_range(t, i, range, rows), by_range(t, i + 1, range, rows), row_bytes - x[i], x[i + 1] - x[i]);
+}
+
 uint64_t kvl_link_gather_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, bool *outside)
 {
+  if (link->gathers.counts != 0 && rows != 0) {
+    return table_ns(&link->gathers, rows, bytes, range_bytes, outside);
+  }
   uint64_t by_bytes = per_second(bytes, link->gather_bytes_per_s);
   uint64_t by_rows = per_second(rows, kvl_curve_at(&link->rows_per_s, range_bytes, outside));
   return link->gather_floor_ns + (by_bytes > by_rows ? by_bytes : by_rows);

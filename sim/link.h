@@ -2,7 +2,8 @@
  * kernel on its own stream, one after the other) and demand gathers (the resolve kernel; one at a time). Those that want the link at the same moment
  * share it evenly (processor sharing: copy engine and kernels' reads meet in the same PCIe queue; nobody is held up by all of another's work).
  *
- * Service times come from the measured law (struct kvl_link): t = floor + max(bytes / bandwidth, rows / rate(range)). */
+ * Service times come from the measured law (struct kvl_link): t = floor + max(bytes / bandwidth, rows / rate(range)); those of gathers from its table where the
+ * descriptor has one (kvloan calibrate). */
 #ifndef KVL_SIM_LINK_H
 #define KVL_SIM_LINK_H
 

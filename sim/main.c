@@ -12,6 +12,7 @@ const struct kvl_command kvl_commands[] = {
   {"replay", kvl_cmd_replay, "replay a recorded run in the model plane and demand the same decisions"},
   {"reproduce", kvl_cmd_reproduce, "run the published experiment's rows and compare"},
   {"dspark-table", kvl_cmd_dspark_table, "measure the step times by which drafts are scheduled"},
+  {"calibrate", kvl_cmd_calibrate, "measure this node's GPU and host link for the model"},
   {"validate", kvl_cmd_validate, "run a scenario on a GPU and compare the model with it"},
   {"sweep", kvl_cmd_sweep, "run a design of many points, resume it, spread it over machines"},
   {"plan", kvl_cmd_plan, "which setting serves a workload within a target at least cost"},

@@ -48,13 +48,24 @@ struct kvl_curve {
   uint64_t y[KVL_CURVE_MAX];
 };
 
-/* Host link of one GPU, one direction: t = floor + max(bytes / bandwidth, rows / rate(range of the pool)). */
+/* Measured times of gathers: a full grid over row size, range of the pool and rows. Between its points: linear in rows and row size, linear in the range's
+ * logarithm. Fewer rows or smaller rows than the least, or a smaller range: as the least. More rows: the last slope goes on. Larger rows: as so many more of the largest. A
+ * larger range: as the largest (a flag says so, as for curves). */
+enum { KVL_GATHER_AXIS_MAX = 12, KVL_GATHER_POINTS_MAX = 600 };
+struct kvl_gather_table {
+  uint32_t sizes, ranges, counts;     /* 0: there is no table */
+  uint64_t row_bytes[KVL_GATHER_AXIS_MAX], range_bytes[KVL_GATHER_AXIS_MAX], rows[KVL_GATHER_AXIS_MAX]; /* ascending */
+  uint64_t ns[KVL_GATHER_POINTS_MAX]; /* [size][range][count] */
+};
+
+/* Host link of one GPU, one direction: t = floor + max(bytes / bandwidth, rows / rate(range of the pool)); gathers by the table instead where there is one. */
 struct kvl_link {
   uint64_t gather_bytes_per_s;        /* small-row gathers */
   uint64_t copy_bytes_per_s;          /* bulk copies (DMA) */
   uint64_t gather_floor_ns;           /* constant of one gather inside a step */
   uint64_t copy_floor_ns;
   struct kvl_curve rows_per_s;        /* x: bytes of the pool the rows range over; y: rows per second */
+  struct kvl_gather_table gathers;
 };
 
 struct kvl_hardware {
@@ -63,6 +74,7 @@ struct kvl_hardware {
   uint64_t hbm_bytes;
   uint64_t hbm_bytes_per_s;
   uint64_t flops_per_s;               /* dense, at the weights' precision; roofline */
+  struct kvl_curve resolve_ns_by_lanes; /* one look-up without misses, over selected rows; no points: the cost profile's law */
   struct kvl_link link;
 };
 

@@ -293,7 +293,7 @@ static void time_resolve(struct time_line *l, const struct kvl_stage *stage)
     r->lanes[tier] += c->lanes[tier];
     totals->lanes[tier] += c->lanes[tier];
   }
-  uint64_t look_up = kvl_costs_resolve_ns(&s->costs, lanes);
+  uint64_t look_up = kvl_costs_look_up_ns(s, lanes);
   r->stall_ns[KVL_STALL_RESOLVE] += look_up;
   l->now_ns += look_up;
   if (c->fetched != 0) {

@@ -204,6 +204,11 @@ static const char *value_text(const struct kvl_scenario_doc *doc, uint32_t key, 
     (void)snprintf(buffer, KVL_VALUE_TEXT_MAX, "%u points", (unsigned)curve->n);
     return buffer;
   }
+  if (k->type == KVL_KEY_GATHERS) {
+    const struct kvl_gather_table *g = (const struct kvl_gather_table *)(const void *)((const char *)s + k->offset);
+    (void)snprintf(buffer, KVL_VALUE_TEXT_MAX, "%u points", (unsigned)(g->sizes * g->ranges * g->counts));
+    return buffer;
+  }
   const char *text = kvl_scenario_value_text(k, s, buffer);
   size_t n = strlen(text);
   if (n >= 2 && text[0] == '"') { /* for reading: no quotes */
@@ -546,7 +551,7 @@ static void write_json(FILE *out, const struct kvl_scenario_doc *doc, const stru
   for (uint32_t i = 0; i < kvl_key_count; i++) {
     const struct kvl_key *key = &kvl_keys[i];
     (void)fprintf(out, "%s{\"key\":\"%s\",\"value\":", i > 0 ? "," : "", key->path);
-    if (key->type == KVL_KEY_CACHES || key->type == KVL_KEY_CURVE) {
+    if (key->type == KVL_KEY_CACHES || key->type == KVL_KEY_CURVE || key->type == KVL_KEY_GATHERS) {
       json_text(out, value_text(doc, i, value));
     } else {
       (void)fputs(kvl_scenario_value_text(key, &doc->scenario, value), out);
@@ -580,7 +585,7 @@ static void write_tsv(FILE *out, const struct kvl_scenario_doc *doc, const struc
   }
   for (uint32_t i = 0; i < kvl_key_count; i++) {
     const struct kvl_key *key = &kvl_keys[i];
-    const char *text = is_text(key) || key->type == KVL_KEY_CURVE || key->type == KVL_KEY_CACHES
+    const char *text = is_text(key) || key->type == KVL_KEY_CURVE || key->type == KVL_KEY_GATHERS || key->type == KVL_KEY_CACHES
                          ? value_text(doc, i, value)
                          : kvl_scenario_value_text(key, &doc->scenario, value);
     (void)fprintf(out, "%s\t%s\t%s\t%s\t%d\n", key->path, text, key->unit, origin_text(doc, i, where), is_estimate(doc, i));

@@ -220,6 +220,9 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
     return kvl_scenario_bad(err, node, label_of(section), "descriptors follow one another by \"from\" more than 8 times");
   }
   if (node->kind == KVL_JSON_OBJECT) {
+    if (strcmp(section, "hardware") == 0) {
+      (void)kvl_json_take(node, "calibration"); /* the raw points behind the numbers: for people and for kvloan calibrate --refit */
+    }
     name = kvl_json_take(node, "from");
     over = node;
     if (name == NULL) {

@@ -14,6 +14,7 @@ enum kvl_key_type {
   KVL_KEY_CHOICE, /* one of `choices`, stored as the index (an enum) */
   KVL_KEY_WORD,   /* one of `choices`, stored as text */
   KVL_KEY_CURVE,  /* [[x, y], ...], x ascending: struct kvl_curve; y times `scale` */
+  KVL_KEY_GATHERS, /* [[row bytes, range, rows, y], ...], a full grid in ascending order: struct kvl_gather_table; y times `scale` */
   KVL_KEY_CACHES  /* the caches of a model and their selections */
 };
 

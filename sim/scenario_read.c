@@ -176,6 +176,65 @@ static int read_curve(const struct kvl_key *key, void *base, const struct kvl_js
   return 0;
 }
 
+/* Where a point's coordinate belongs on its axis: the place of an equal one, or behind the last. -1: before it, or no room. */
+static int place_on(uint64_t *axis, uint32_t *n, uint64_t x)
+{
+  for (uint32_t i = 0; i < *n; i++) {
+    if (axis[i] == x) {
+      return (int)i;
+    }
+  }
+  if (*n == KVL_GATHER_AXIS_MAX || (*n > 0 && x < axis[*n - 1])) {
+    return -1;
+  }
+  axis[*n] = x;
+  return (int)(*n)++;
+}
+
+static int read_gathers(const struct kvl_key *key, void *base, const struct kvl_json *node, const char *path, struct kvl_err *err)
+{
+  struct kvl_gather_table *t = (struct kvl_gather_table *)(void *)((char *)base + key->offset);
+  memset(t, 0, sizeof *t);
+  if (node->kind != KVL_JSON_ARRAY) {
+    return kvl_scenario_bad(err, node, path, "must be an array of points [row bytes, range, rows, us], is %s", kvl_json_kind_name(node->kind));
+  }
+  uint32_t n = 0;
+  const struct kvl_json *last = node;
+  for (const struct kvl_json *point = node->child; point != NULL; point = point->next, n++) {
+    uint64_t x[4] = {0};
+    uint32_t numbers = 0;
+    for (const struct kvl_json *number = point->kind == KVL_JSON_ARRAY ? point->child : NULL; number != NULL; number = number->next) {
+      bool exact;
+      int rc = numbers < 4 && number->kind == KVL_JSON_NUMBER ? kvl_decimal_parse(number->text, numbers == 3 ? key->scale : 1, &x[numbers], &exact) : -EDOM;
+      if (rc != 0 || (numbers < 3 && (!exact || x[numbers] == 0))) {
+        return kvl_scenario_bad(err, number, path, "a point is [row bytes, range, rows, us]: three whole numbers more than 0 and a time");
+      }
+      numbers++;
+    }
+    if (numbers != 4) {
+      return kvl_scenario_bad(err, point, path, "a point is [row bytes, range, rows, us]: three whole numbers more than 0 and a time");
+    }
+    if (n == KVL_GATHER_POINTS_MAX) {
+      return kvl_scenario_bad(err, point, path, "has more than %d points", (int)KVL_GATHER_POINTS_MAX);
+    }
+    int size = place_on(t->row_bytes, &t->sizes, x[0]), range = place_on(t->range_bytes, &t->ranges, x[1]), count = place_on(t->rows, &t->counts, x[2]);
+    if (size < 0 || range < 0 || count < 0 || n != ((uint32_t)size * t->ranges + (uint32_t)range) * t->counts + (uint32_t)count) {
+      return kvl_scenario_bad(err, point, path, "points must be a full grid in ascending order, rows first, then range, then row bytes (at most %d of each)",
+                              (int)KVL_GATHER_AXIS_MAX);
+    }
+    if (count > 0 && x[3] < t->ns[n - 1]) {
+      return kvl_scenario_bad(err, point, path, "more rows of the same size cannot take less time than fewer");
+    }
+    t->ns[n] = x[3];
+    last = point;
+  }
+  if (n != t->sizes * t->ranges * t->counts) {
+    return kvl_scenario_bad(err, last, path, "the grid is not full: %u points of %u x %u x %u", (unsigned)n, (unsigned)t->sizes, (unsigned)t->ranges,
+                            (unsigned)t->counts);
+  }
+  return 0;
+}
+
 /* {"value": v, "origin": "..."} stands for v; *origin stays NULL when there is none. */
 static int unwrap(const struct kvl_json **node, const char *path, const char **origin, struct kvl_err *err)
 {
@@ -225,6 +284,8 @@ static int read_value(struct kvl_scenario_doc *doc, const struct kvl_key *key, v
     return read_choice(key, base, node, path, err);
   case KVL_KEY_CURVE:
     return read_curve(key, base, node, path, err);
+  case KVL_KEY_GATHERS:
+    return read_gathers(key, base, node, path, err);
   case KVL_KEY_CACHES:
     return read_caches(doc, node, err);
   }
@@ -234,7 +295,7 @@ static int read_value(struct kvl_scenario_doc *doc, const struct kvl_key *key, v
 static int read_default(struct kvl_scenario_doc *doc, const struct kvl_key *key, void *base, const char *path, struct kvl_err *err)
 {
   struct kvl_json node = {.kind = KVL_JSON_NUMBER, .text = key->fallback, .place = "default"};
-  if (key->type == KVL_KEY_CURVE) {
+  if (key->type == KVL_KEY_CURVE || key->type == KVL_KEY_GATHERS) {
     node.kind = KVL_JSON_ARRAY;
   } else if (key->type == KVL_KEY_TEXT || key->type == KVL_KEY_CHOICE || key->type == KVL_KEY_WORD) {
     node.kind = KVL_JSON_STRING;

@@ -51,6 +51,7 @@ const char *kvl_scenario_value_text(const struct kvl_key *key, const void *base,
     memcpy(&real, (const char *)base + key->offset, sizeof real);
     return kvl_real_print(real, buffer);
   case KVL_KEY_CURVE:
+  case KVL_KEY_GATHERS:
   case KVL_KEY_CACHES:
     break;
   }
@@ -166,15 +167,30 @@ static void put_curve(struct text *t, const struct kvl_key *key, const void *bas
   put(t, "]");
 }
 
+static void put_gathers(struct text *t, const struct kvl_key *key, const void *base)
+{
+  const struct kvl_gather_table *g = (const struct kvl_gather_table *)(const void *)((const char *)base + key->offset);
+  char value[KVL_DECIMAL_MAX];
+  put(t, "[");
+  for (uint32_t i = 0; i < g->sizes * g->ranges * g->counts; i++) {
+    put(t, "%s[%llu,%llu,%llu,%s]", i > 0 ? "," : "", (unsigned long long)g->row_bytes[i / g->counts / g->ranges],
+        (unsigned long long)g->range_bytes[i / g->counts % g->ranges], (unsigned long long)g->rows[i % g->counts],
+        kvl_decimal_print(g->ns[i], key->scale, value));
+  }
+  put(t, "]");
+}
+
 static void put_key(struct text *t, const struct kvl_scenario_doc *doc, uint32_t index)
 {
   const struct kvl_key *key = &kvl_keys[index];
   const char *origin = doc->origin[index].text;
   char value[KVL_VALUE_TEXT_MAX];
-  if (key->type == KVL_KEY_CURVE || key->type == KVL_KEY_CACHES) {
+  if (key->type == KVL_KEY_CURVE || key->type == KVL_KEY_GATHERS || key->type == KVL_KEY_CACHES) {
     put(t, "%s", origin == NULL ? "" : "{\"value\":");
     if (key->type == KVL_KEY_CURVE) {
       put_curve(t, key, &doc->scenario);
+    } else if (key->type == KVL_KEY_GATHERS) {
+      put_gathers(t, key, &doc->scenario);
     } else {
       put_caches(t, doc);
     }
@@ -251,13 +267,16 @@ static void write_range(FILE *out, const struct kvl_key *key)
   } else if (key->type == KVL_KEY_TEXT) {
     (void)fprintf(out, "up to %u bytes", (unsigned)key->width - 1);
   } else {
-    (void)fprintf(out, "up to %d", key->type == KVL_KEY_CURVE ? (int)KVL_CURVE_MAX : (int)KVL_CACHES_MAX);
+    (void)fprintf(out, "up to %d", key->type == KVL_KEY_CURVE     ? (int)KVL_CURVE_MAX
+                                    : key->type == KVL_KEY_GATHERS ? (int)KVL_GATHER_POINTS_MAX
+                                                                   : (int)KVL_CACHES_MAX);
   }
 }
 
 static void write_table(FILE *out, const struct kvl_key *keys, uint32_t count)
 {
-  static const char *const types[] = {"string", "whole number", "number", "number", "choice", "choice", "array of [x, y]", "array of caches"};
+  static const char *const types[] = {"string", "whole number", "number", "number", "choice", "choice", "array of [x, y]", "array of [size, range, rows, y]",
+                                     "array of caches"};
   (void)fputs("| key | type | unit | range | default | meaning |\n|---|---|---|---|---|---|\n", out);
   for (uint32_t i = 0; i < count; i++) {
     const struct kvl_key *key = &keys[i];

@@ -72,6 +72,7 @@ int kvl_gpu_open(struct kvl_gpu **out, uint32_t index, struct kvl_err *err)
     .witness = kvl_witness_ref,
     .bank_copy = kvl_bank_copy_ref,
     .end = kvl_step_end_ref,
+    .empty = kvl_empty_ref,
   };
   *out = gpu;
   return 0;

@@ -86,6 +86,20 @@ START_TEST(bookkeeping_grows_with_the_root)
 }
 END_TEST
 
+/* What the hardware's descriptor measured stands for the profile's law, but not for a law of nothing (its look-ups are in the bookkeeping). */
+START_TEST(look_ups_measured_on_the_hardware)
+{
+  struct kvl_scenario s = {.costs = {.resolve_fixed_ns = 900, .resolve_lane_ps = 1500}};
+  ck_assert_uint_eq(kvl_costs_look_up_ns(&s, 512), 900 + 768);
+  s.hardware.resolve_ns_by_lanes = (struct kvl_curve){.n = 2, .x = {512, 1024}, .y = {4000, 4400}};
+  ck_assert_uint_eq(kvl_costs_look_up_ns(&s, 512), 4000);
+  ck_assert_uint_eq(kvl_costs_look_up_ns(&s, 768), 4200);
+  ck_assert_uint_eq(kvl_costs_look_up_ns(&s, 1), 4000);
+  s.costs.resolve_fixed_ns = s.costs.resolve_lane_ps = 0;
+  ck_assert_uint_eq(kvl_costs_look_up_ns(&s, 768), 0);
+}
+END_TEST
+
 START_TEST(small_ones)
 {
   const struct kvl_costs c = {.resolve_fixed_ns = 900, .resolve_lane_ps = 1500, .prefill_fixed_ns = 100, .prefill_token_ps = 2000500,
@@ -100,4 +114,4 @@ START_TEST(small_ones)
 }
 END_TEST
 
-KVL_TAP_MAIN("costs", compute_from_a_table, compute_from_a_law, roofline, bookkeeping_grows_with_the_root, small_ones)
+KVL_TAP_MAIN("costs", compute_from_a_table, compute_from_a_law, roofline, bookkeeping_grows_with_the_root, look_ups_measured_on_the_hardware, small_ones)

@@ -173,5 +173,66 @@ START_TEST(service_times_follow_the_law)
 }
 END_TEST
 
+/* 2 sizes x 2 ranges x 3 counts: at its points the table's own times, between them halfway in rows, size and the range's logarithm. */
+START_TEST(gathers_follow_the_table)
+{
+  const struct kvl_link link = {
+    .gather_bytes_per_s = 1, .gather_floor_ns = 999999, .rows_per_s = {.n = 1, .x = {1}, .y = {1}}, /* not looked at */
+    .gathers = {.sizes = 2, .ranges = 2, .counts = 3, .row_bytes = {100, 300}, .range_bytes = {1 << 20, 1 << 24}, .rows = {10, 20, 100},
+                .ns = {1000, 1100, 3100, 1200, 1500, 6300, 2000, 2200, 9400, 2400, 3000, 12600}}};
+  bool outside = false;
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 1000, 1 << 20, &outside), 1000);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 100, 10000, 1 << 20, &outside), 3100);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 20, 2000, 1 << 24, &outside), 1500);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 100, 30000, 1 << 24, &outside), 12600);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 15, 1500, 1 << 20, &outside), 1050);   /* rows */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 60, 6000, 1 << 20, &outside), 2100);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 1000, 1 << 22, &outside), 1100);   /* halfway by logarithm */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 2000, 1 << 20, &outside), 1500);   /* row size */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 15, 3000, 1 << 22, &outside), (1050 + 1350 + 2100 + 2700) / 4);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 1, 100, 1 << 20, &outside), 1000);     /* fewer, smaller: as the least */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 80, 1 << 20, &outside), 1000);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 260, 26000, 1 << 20, &outside), 3100 + 2 * 2000); /* more: the last slope */
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 6000, 1 << 20, &outside), 2200);   /* of 600 bytes: as twice as many of 300 */
+  ck_assert(!outside);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 1000, 1 << 19, &outside), 1000);
+  ck_assert(outside);
+  outside = false;
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 1000, 1 << 25, &outside), 1200);
+  ck_assert(outside);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 10, 1000, 1 << 25, NULL), 1200);
+  struct kvl_link one = {.gathers = {.sizes = 1, .ranges = 1, .counts = 1, .row_bytes = {100}, .range_bytes = {1000}, .rows = {10}, .ns = {500}}};
+  ck_assert_uint_eq(kvl_link_gather_ns(&one, 40, 4000, 1000, NULL), 2000);
+  ck_assert_uint_eq(kvl_link_gather_ns(&one, UINT64_C(1) << 40, UINT64_C(1) << 48, 1000, NULL) > 0, 1); /* no overflow */
+}
+END_TEST
+
+/* More rows, larger rows, a larger range: never faster. */
+START_TEST(the_table_never_falls)
+{
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, 11, "table", 0);
+  for (int round = 0; round < 200; round++) {
+    struct kvl_link link = {.gathers = {.sizes = 1 + kvl_rng_below(&rng, 4), .ranges = 1 + kvl_rng_below(&rng, 4), .counts = 1 + kvl_rng_below(&rng, 6)}};
+    struct kvl_gather_table *t = &link.gathers;
+    uint64_t size = 0, range = 0, rows = 0;
+    for (uint32_t i = 0; i < KVL_GATHER_AXIS_MAX; i++) {
+      t->row_bytes[i] = size += 1 + kvl_rng_below(&rng, 500);
+      t->range_bytes[i] = range += 1 + kvl_rng_below(&rng, 1u << 30);
+      t->rows[i] = rows += 1 + kvl_rng_below(&rng, 2000);
+    }
+    for (uint32_t i = 0; i < t->sizes * t->ranges * t->counts; i++) { /* a sum of rising parts */
+      t->ns[i] = 1000 * (i / t->counts / t->ranges) + 700 * (i / t->counts % t->ranges) + 900 * (i % t->counts) + 5000;
+    }
+    for (int k = 0; k < 50; k++) {
+      uint64_t n = 1 + kvl_rng_below(&rng, 20000), b = 1 + kvl_rng_below(&rng, (uint32_t)t->row_bytes[t->sizes - 1]), r = kvl_rng_below(&rng, 1u << 31);
+      uint64_t here = kvl_link_gather_ns(&link, n, n * b, r, NULL);
+      ck_assert_uint_ge(kvl_link_gather_ns(&link, n + kvl_rng_below(&rng, 100), (n + 100) * b, r, NULL) + 1, here);
+      ck_assert_uint_ge(kvl_link_gather_ns(&link, n, n * b, r + kvl_rng_below(&rng, 1u << 28), NULL), here);
+    }
+  }
+}
+END_TEST
+
 KVL_TAP_MAIN("link", copies_queue, a_demand_alone, a_demand_shorter_than_the_copy, a_demand_longer_than_the_copies, a_copy_beside_the_step, work_is_conserved,
-             service_times_follow_the_law)
+             service_times_follow_the_law, gathers_follow_the_table, the_table_never_falls)

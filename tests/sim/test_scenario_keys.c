@@ -66,7 +66,7 @@ START_TEST(own_value_is_accepted)
     char value[KVL_VALUE_TEXT_MAX];
     struct kvl_scenario_doc *out = NULL;
     struct kvl_err err;
-    if (key->type == KVL_KEY_CURVE || key->type == KVL_KEY_CACHES) {
+    if (key->type == KVL_KEY_CURVE || key->type == KVL_KEY_GATHERS || key->type == KVL_KEY_CACHES) {
       continue; /* below */
     }
     kvl_scenario_value_text(key, kvl_scenario_of(doc), value);
@@ -145,7 +145,7 @@ START_TEST(wrong_types_are_refused)
     must_fail(key->path, "{}", "is an object without \"value\"");
     must_fail(key->path, "{\"value\":1,\"orign\":\"x\"}", "unknown key \"orign\"");
     must_fail(key->path, "{\"value\":1,\"origin\":2}", "\"origin\" must be a string");
-    if (key->type != KVL_KEY_CURVE && key->type != KVL_KEY_CACHES) {
+    if (key->type != KVL_KEY_CURVE && key->type != KVL_KEY_GATHERS && key->type != KVL_KEY_CACHES) {
       must_fail(key->path, "[]", "an array");
     }
     if (numeric(key)) {
@@ -268,5 +268,41 @@ START_TEST(curves_are_checked)
 }
 END_TEST
 
+START_TEST(tables_of_gathers_are_checked)
+{
+  load_base();
+  const char *table = "hardware.link.gather_us";
+  must_fail(table, "3", "must be an array of points");
+  must_fail(table, "[1]", "a point is [row bytes, range, rows, us]");
+  must_fail(table, "[[1,2,3]]", "a point is [row bytes, range, rows, us]");
+  must_fail(table, "[[1,2,3,4,5]]", "a point is [row bytes, range, rows, us]");
+  must_fail(table, "[[1,2,3,-4]]", "a point is [row bytes, range, rows, us]");
+  must_fail(table, "[[1,2,3,\"4\"]]", "a point is [row bytes, range, rows, us]");
+  must_fail(table, "[[0,2,3,4]]", "three whole numbers more than 0");
+  must_fail(table, "[[1.5,2,3,4]]", "three whole numbers more than 0");
+  must_fail(table, "[[1,2,3,4],[1,2,2,4]]", "a full grid in ascending order");
+  must_fail(table, "[[1,2,3,4],[1,2,3,4]]", "a full grid in ascending order");
+  must_fail(table, "[[1,2,3,4],[1,2,4,5],[1,4,3,4],[2,2,3,4]]", "a full grid in ascending order");
+  must_fail(table, "[[1,2,3,4],[1,2,4,5],[1,4,3,4]]", "the grid is not full: 3 points of 1 x 2 x 2");
+  must_fail(table, "[[1,2,3,4],[1,2,4,3]]", "more rows of the same size cannot take less time");
+  must_fail(table, "[[1,2,1,1],[1,2,2,1],[1,2,3,1],[1,2,4,1],[1,2,5,1],[1,2,6,1],[1,2,7,1],[1,2,8,1],[1,2,9,1],[1,2,10,1],[1,2,11,1],[1,2,12,1],[1,2,13,1]]",
+            "at most 12 of each");
+  struct kvl_scenario_doc *out = NULL;
+  struct kvl_err err;
+  ck_assert_int_eq(try_set(table, "{\"value\": [[288,10,16,4.5],[288,10,64,5],[288,20,16,4.6],[288,20,64,6.25]], \"origin\": \"measured\"}", &out, &err), 0);
+  const struct kvl_gather_table *t = &kvl_scenario_of(out)->hardware.link.gathers;
+  ck_assert_uint_eq(t->sizes, 1);
+  ck_assert_uint_eq(t->ranges, 2);
+  ck_assert_uint_eq(t->counts, 2);
+  ck_assert_uint_eq(t->range_bytes[1], 20);
+  ck_assert_uint_eq(t->ns[3], 6250);
+  char *json = kvl_scenario_json(out); /* and back */
+  ck_assert_msg(strstr(json, "\"gather_us\":{\"value\":[[288,10,16,4.5],[288,10,64,5],[288,20,16,4.6],[288,20,64,6.25]],") != NULL, "%s", json);
+  free(json);
+  kvl_scenario_free(out);
+  free_base();
+}
+END_TEST
+
 KVL_TAP_MAIN("scenario_keys", own_value_is_accepted, bounds_are_accepted_and_stored, out_of_range_is_refused, wrong_types_are_refused,
-             typos_name_the_key, caches_are_checked, curves_are_checked)
+             typos_name_the_key, caches_are_checked, curves_are_checked, tables_of_gathers_are_checked)

@@ -1,0 +1,240 @@
+/* kvloan calibrate: a node's hardware descriptor, from measurement. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/calibrate.h"
+#include "sim/cmd.h"
+#include "sim/version.h"
+
+static const char help[] =
+  "usage: kvloan calibrate [OPTIONS]\n"
+  "       kvloan calibrate --refit=FILE.json [OPTIONS]\n"
+  "\n"
+  "Measures a GPU and its host link in a few minutes and writes a hardware descriptor: put it in scenarios/hardware/ and name it in node.hardware, or give\n"
+  "the file: --set=node.hardware=FILE.json. Copies both ways, alone and together; gathers of small rows over row size, row count, range of the pool and order,\n"
+  "alone and beside the copy engine and a kernel that reads HBM; launches and graphs; look-ups over batch and misses; HBM; pinning. Every number is a\n"
+  "median with its 10th and 90th percentile; the descriptor carries all of them, with machine, driver and date. Needs a machine that nobody else uses.\n"
+  "  --out=FILE.json    write the descriptor there (default: nowhere, only what is printed)\n"
+  "  --name=NAME        name of the descriptor (default: that of the file)\n"
+  "  --from=NAME        descriptor that says what cannot be measured here, such as tflop_per_s (written as its \"from\")\n"
+  "  --host-gib=N       pinned memory that gathers range over, at most (default: half of the machine's, 32 at most)\n"
+  "  --quick            fewer points and samples\n"
+  "  --gpu=I            which GPU (default: 0)\n"
+  "  --refit=FILE.json  fit the points of an earlier calibration anew; needs no GPU\n"
+  "  --format=FORMAT    table (what was measured, fits, residuals), json (the descriptor) or tsv (the points); default: table\n";
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  stop = 1;
+}
+
+static void say(void *context, const char *what, uint32_t percent)
+{
+  (void)context;
+  fprintf(stderr, "\r\033[K%3u %%  %s", percent, what);
+}
+
+/* Written beside and renamed: nothing half written is left that looks whole. */
+static int write_file(const char *path, const struct kvl_calibration *c, struct kvl_err *err)
+{
+  size_t room = strlen(path) + 8;
+  char *part = malloc(room);
+  if (part == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory");
+  }
+  (void)snprintf(part, room, "%s.part", path);
+  FILE *out = fopen(part, "w");
+  int rc = out == NULL ? -errno : 0;
+  if (rc == 0) {
+    errno = 0;
+    kvl_calibrate_write(out, KVL_FORMAT_JSON, c);
+    bool failed = fflush(out) != 0 || ferror(out) != 0;
+    int code = errno;
+    failed = fclose(out) != 0 || failed;
+    rc = failed ? -(code != 0 ? code : EIO) : 0;
+    rc = rc == 0 && rename(part, path) != 0 ? -errno : rc;
+    if (rc != 0) {
+      (void)remove(part);
+    }
+  }
+  rc = rc == 0 ? 0 : kvl_err_set(err, rc, "%s: %s", path, strerror(-rc));
+  free(part);
+  return rc;
+}
+
+/* Before minutes of measuring: is there a place for what comes of them? */
+static int check_place(const char *path, struct kvl_err *err)
+{
+  const char *slash = strrchr(path, '/');
+  char folder[KVL_PATH_CAP];
+  size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+  if (length >= sizeof folder) {
+    return kvl_err_set(err, -ENAMETOOLONG, "--out: the name is too long");
+  }
+  memcpy(folder, slash == NULL ? "." : path, slash == NULL ? 1 : length);
+  folder[slash == NULL ? 1 : length] = '\0';
+  return access(folder, W_OK) == 0 ? 0 : kvl_err_set(err, -errno, "%s: %s", folder, strerror(errno));
+}
+
+/* Half of the machine's memory, a power of two of GiB, 32 at most. */
+static uint64_t default_host_bytes(void)
+{
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  uint64_t memory = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, bytes = UINT64_C(32) << 30;
+  while (bytes > UINT64_C(1) << 26 && bytes > memory / 2) {
+    bytes /= 2;
+  }
+  return bytes;
+}
+
+static int host_bytes_of(const char *word, uint64_t *bytes)
+{
+  char *end;
+  double gib = strtod(word, &end);
+  if (end == word || *end != '\0' || !(gib >= 0.015625) || gib > 65536) {
+    fprintf(stderr, "kvloan calibrate: --host-gib=%s: not a number of GiB from 0.015625 to 65536\n", word);
+    return -1;
+  }
+  *bytes = (uint64_t)(gib * 1073741824.0);
+  return 0;
+}
+
+/* scenarios/hardware/h200.measured.json: h200.measured */
+static void name_of_file(char name[KVL_NAME_MAX], const char *path)
+{
+  const char *slash = strrchr(path, '/'), *base = slash == NULL ? path : slash + 1;
+  size_t n = strlen(base);
+  n -= n > 5 && strcmp(base + n - 5, ".json") == 0 ? 5 : 0;
+  (void)snprintf(name, KVL_NAME_MAX, "%.*s", (int)(n < KVL_NAME_MAX ? n : KVL_NAME_MAX - 1), base);
+}
+
+static int measure(struct kvl_calibration *c, struct kvl_probe_config *config, struct kvl_err *err)
+{
+  bool terminal = isatty(STDERR_FILENO) == 1;
+  config->say = terminal ? say : NULL;
+  (void)snprintf(c->program, sizeof c->program, "kvloan %s", KVL_VERSION);
+  kvl_calibrate_now(c->date);
+  int rc = kvl_probe_run(&c->probe, config, err);
+  if (terminal) {
+    fprintf(stderr, "\r\033[K");
+  }
+  return rc;
+}
+
+int kvl_cmd_calibrate(int argc, char **argv)
+{
+  static const struct option options[] = {
+    {"out", required_argument, NULL, 'o'},   {"name", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'b'},
+    {"host-gib", required_argument, NULL, 'm'}, {"quick", no_argument, NULL, 'q'},     {"gpu", required_argument, NULL, 'g'},
+    {"refit", required_argument, NULL, 'r'}, {"format", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+  };
+  const char *out = NULL, *name = NULL, *from = NULL, *refit = NULL;
+  struct kvl_probe_config config = {.seed = 1, .stop = &stop, .host_bytes = default_host_bytes()};
+  int option, format = KVL_FORMAT_TABLE;
+  bool measured_options = false;
+  optind = 1;
+  opterr = 0;
+  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    switch (option) {
+    case 'o':
+      out = optarg;
+      break;
+    case 'n':
+      name = optarg;
+      break;
+    case 'b':
+      from = optarg;
+      break;
+    case 'm':
+      measured_options = true;
+      if (host_bytes_of(optarg, &config.host_bytes) != 0) {
+        return 2;
+      }
+      break;
+    case 'q':
+      measured_options = true;
+      config.quick = true;
+      break;
+    case 'g': {
+      char *end;
+      unsigned long n = strtoul(optarg, &end, 10);
+      measured_options = true;
+      if (end == optarg || *end != '\0' || n > 1023) {
+        fprintf(stderr, "kvloan calibrate: --gpu=%s: not a number from 0 to 1023\n", optarg);
+        return 2;
+      }
+      config.gpu = (uint32_t)n;
+      break;
+    }
+    case 'r':
+      refit = optarg;
+      break;
+    case 'f':
+      if (kvl_cmd_format("calibrate", optarg, &format) != 0) {
+        return 2;
+      }
+      break;
+    case 'h':
+      fputs(help, stdout);
+      return 0;
+    default:
+      return kvl_cmd_bad_option("calibrate", argc, argv, options, option);
+    }
+  }
+  if (argc != optind) {
+    fprintf(stderr, "kvloan calibrate: takes no argument '%s' (kvloan calibrate --help tells more)\n", argv[optind]);
+    return 2;
+  }
+  if (refit != NULL && measured_options) {
+    fprintf(stderr, "kvloan calibrate: --refit measures nothing: --host-gib, --quick and --gpu do not go with it\n");
+    return 2;
+  }
+  if ((name != NULL && (name[0] == '\0' || strlen(name) >= KVL_NAME_MAX)) || (from != NULL && strlen(from) >= KVL_NAME_MAX)) {
+    fprintf(stderr, "kvloan calibrate: a name has 1 to %d bytes\n", (int)KVL_NAME_MAX - 1);
+    return 2;
+  }
+  struct sigaction action = {.sa_handler = on_signal};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &action, NULL);
+  struct kvl_err err;
+  struct kvl_calibration *c = calloc(1, sizeof *c);
+  int rc = c == NULL ? kvl_err_set(&err, -ENOMEM, "no memory") : out != NULL ? check_place(out, &err) : 0;
+  rc = rc != 0 ? rc : refit != NULL ? kvl_calibrate_read(c, refit, &err) : measure(c, &config, &err);
+  if (rc == 0) {
+    if (from != NULL) {
+      (void)snprintf(c->from, sizeof c->from, "%s", from);
+    }
+    if (name != NULL) {
+      (void)snprintf(c->name, sizeof c->name, "%s", name);
+    } else if (out != NULL) {
+      name_of_file(c->name, out);
+    } else if (c->name[0] == '\0') {
+      (void)snprintf(c->name, sizeof c->name, "measured");
+    }
+    rc = kvl_calibrate_fit(c, &err);
+  }
+  rc = rc != 0 || out == NULL ? rc : write_file(out, c, &err);
+  if (rc == 0) {
+    kvl_calibrate_write(stdout, (enum kvl_format)format, c);
+    if (out != NULL) {
+      fprintf(stderr, "%s: written; use it with --set=node.hardware=%s\n", out, out);
+    }
+  } else {
+    fprintf(stderr, "%s\n", err.text);
+  }
+  if (c != NULL) {
+    kvl_calibrate_free(c);
+  }
+  free(c);
+  return rc == 0 ? 0 : rc == -EINTR ? 130 : 1;
+}

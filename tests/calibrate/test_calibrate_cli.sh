@@ -1,0 +1,117 @@
+#!/bin/sh
+# kvloan calibrate: the whole command on the device without a GPU (real copies, real gathers, real look-ups in ordinary memory; only the times mean
+# nothing), what it says where there is no GPU, what it leaves when it fails or is killed, and that scenarios take its descriptors. Prints TAP.
+#
+#   test_calibrate_cli.sh KVLOAN KVLOAN_FAKE
+program=$1 fake=$2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+n=0 failed=0
+
+check() { # check NAME, with the outcome of the last command
+  if [ $? -eq 0 ]; then echo "ok $((n += 1)) - $1"; else echo "not ok $((n += 1)) - $1"; failed=1; fi
+}
+one_line() { [ "$(wc -l <"$1")" -eq 1 ]; }
+
+"$fake" calibrate --quick --host-gib=0.125 --from=h200 --out="$work/node.json" >"$work/table" 2>"$work/err"
+[ $? -eq 0 ] && one_line "$work/err" && grep -q "^$work/node.json: written" "$work/err" && grep -q 'residuals:' "$work/table" && [ ! -e "$work/node.json.part" ]
+check "measures, prints a table, writes a descriptor, says nothing else in a pipe"
+
+"$fake" calibrate --refit="$work/node.json" --format=tsv >"$work/tsv" 2>"$work/err" && awk -F'\t' '
+  NR == 1 { split($0, name, "\t"); if (name[12] != "median_us") exit 1; next }
+  { seen[$1]++; beside[$1 " " $2]++; if (NF != 14 || $13 > $12 || $12 > $14 || $11 < 1) bad = 1 }
+  $1 == "copy" { way[$3]++ } $1 == "gather" { order[$4]++; rows[$6]++; size[$7]++ } $1 == "resolve" { misses[$6]++ }
+  END {
+    for (k in seen) kinds++; for (k in rows) counts++; for (k in size) sizes++; for (k in misses) m++
+    exit bad || kinds != 11 || way[0] < 3 || way[1] < 3 || order[0] < 6 || order[1] < 6 || counts < 3 || sizes < 2 || m < 2 ||
+      !beside["gather copy_in"] || !beside["gather copy_out"] || !beside["gather hbm"] || !beside["copy copy_out"]
+  }' "$work/tsv"
+check "every kind of point is there, with a spread in order"
+
+"$fake" calibrate --refit="$work/node.json" --format=json >"$work/again.json" 2>/dev/null && cmp -s "$work/node.json" "$work/again.json"
+check "a descriptor's points, fitted anew, give the same descriptor, byte for byte"
+
+"$program" calibrate --refit="$work/node.json" --out="$work/other.json" --name=other >/dev/null 2>&1 && grep -q '"name": "other"' "$work/other.json"
+check "refitting needs no GPU"
+
+small="--set=workload.requests=4 --set=workload.concurrency=4 --set=workload.input_tokens=20000 --set=workload.cached_tokens=19000 --set=workload.output_tokens=20"
+"$program" scenario check published-256 --set=node.hardware="$work/node.json" --format=tsv >"$work/check" 2>"$work/err" &&
+  grep -q '^hardware.link.gather_us.[1-9][0-9]* points' "$work/check" && grep -q '^hardware.tflop_per_s.1979' "$work/check" &&
+  grep -q '^hardware.link.copy_gb_per_s.*measured by kvloan calibrate' "$work/check"
+check "a scenario takes it by file, and what it does not say from the one it names"
+
+mkdir -p "$work/scenarios/hardware" && cp "$work/node.json" "$work/scenarios/hardware/" &&
+  KVLOAN_SCENARIOS="$work/scenarios" "$program" run published-256 $small --set=node.hardware=node --format=json >"$work/one" 2>"$work/err" &&
+  KVLOAN_SCENARIOS="$work/scenarios" "$program" run published-256 $small --set=node.hardware=node --threads=1 --format=json >"$work/two" 2>"$work/err" &&
+  grep -v '"\(wall_s\|selections_per_wall_s\|peak_memory_bytes\)"' "$work/one" >"$work/a" && grep -v '"\(wall_s\|selections_per_wall_s\|peak_memory_bytes\)"' "$work/two" >"$work/b" &&
+  cmp -s "$work/a" "$work/b" && grep -q '"fetched"\|fetch' "$work/a"
+check "and by name; two runs with it are one"
+
+# The raw points are not part of the scenario: its canonical text is the same without them.
+sed '/"calibration": {/,$d' "$work/node.json" | sed '$ s/,$//' >"$work/bare.json" && echo '}' >>"$work/bare.json" &&
+  "$program" scenario check published-256 --set=node.hardware="$work/bare.json" --format=tsv | grep '^hardware' | cut -f 1-3 >"$work/a" &&
+  "$program" scenario check published-256 --set=node.hardware="$work/node.json" --format=tsv | grep '^hardware' | cut -f 1-3 >"$work/b" && [ -s "$work/a" ] &&
+  cmp -s "$work/a" "$work/b"
+check "the raw points change nothing"
+
+"$program" run published-256 $small --set=node.hardware=h200 --format=json >/dev/null 2>&1
+check "old descriptors are read as ever"
+
+# No GPU here, or no CUDA in this build: one line, nothing written. Where there is a GPU, --gpu=1000 is missing.
+"$program" calibrate --gpu=1000 --out="$work/none.json" >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] && one_line "$work/err" && [ ! -s "$work/out" ] && [ ! -e "$work/none.json" ] && grep -q 'GPU' "$work/err"
+check "without the GPU: one line, exit 1"
+
+# The n-th call of the device fails: one line, exit 1, nothing that looks whole; in the end it succeeds.
+bad=0 i=1
+while [ $i -le 6000 ]; do
+  rm -f "$work/f.json"
+  FAKE_GPU_FAIL=$i "$fake" calibrate --quick --host-gib=0.03125 --out="$work/f.json" >"$work/out" 2>"$work/err"
+  rc=$?
+  if [ $rc -eq 0 ]; then
+    [ -s "$work/f.json" ] || bad=1
+    break
+  fi
+  [ $rc -eq 1 ] && one_line "$work/err" && [ ! -e "$work/f.json" ] && [ ! -e "$work/f.json.part" ] || bad=$i
+  i=$((i + (i < 40 ? 1 : i / 9)))
+done
+[ $bad -eq 0 ] && [ $rc -eq 0 ] && [ $i -gt 500 ]
+check "a device that fails at its n-th call"
+
+"$fake" calibrate --host-gib=0.5 --out="$work/killed.json" >/dev/null 2>&1 & victim=$!
+sleep 0.3
+kill -9 $victim 2>/dev/null
+wait $victim 2>/dev/null
+[ ! -e "$work/killed.json" ] || "$program" calibrate --refit="$work/killed.json" >/dev/null 2>&1
+check "killed: no descriptor, or a whole one"
+
+"$fake" calibrate --host-gib=0.5 --out="$work/stopped.json" >/dev/null 2>"$work/err" & victim=$!
+sleep 0.2
+kill -TERM $victim 2>/dev/null
+wait $victim
+rc=$?
+{ [ $rc -eq 130 ] && one_line "$work/err" && [ ! -e "$work/stopped.json" ]; } || [ $rc -eq 0 ]
+check "asked to stop: exit 130, nothing written"
+
+bad=0
+for words in --host-gib=0 --host-gib=x --gpu=-1 --gpu=x --format=yaml extra --quik "--refit=$work/node.json --quick" --name=; do
+  # shellcheck disable=SC2086
+  "$program" calibrate $words >"$work/out" 2>"$work/err"
+  [ $? -eq 2 ] && one_line "$work/err" && [ ! -s "$work/out" ] || { bad=1; echo "# $words"; }
+done
+[ $bad -eq 0 ]
+check "wrong words: one line, exit 2"
+
+bad=0
+for text in '{}' '{"name":"x","calibration":{"points":{}}}' 'nothing' '{"name":"x","calibration":{"machine":"m","driver":"d","date":"2026","program":"p","multiprocessors":1,"seconds":1,"hbm_bytes":1,"host_bytes":1,"points":{"gather":[["nothing",0,0]]}}}'; do
+  echo "$text" >"$work/broken.json"
+  "$program" calibrate --refit="$work/broken.json" --out="$work/b.json" >"$work/out" 2>"$work/err"
+  [ $? -eq 1 ] && one_line "$work/err" && [ ! -e "$work/b.json" ] || { bad=1; echo "# $text"; }
+done
+"$program" calibrate --refit="$work/absent.json" 2>"$work/err" >/dev/null
+[ $? -eq 1 ] && one_line "$work/err" && "$program" calibrate --out="$work/no/such/place.json" 2>"$work/err" >/dev/null
+[ $? -eq 1 ] && one_line "$work/err" && grep -q "$work/no/such" "$work/err" && [ $bad -eq 0 ]
+check "files that are none: one line, exit 1"
+
+echo "1..$n"
+exit $failed
