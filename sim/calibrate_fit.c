@@ -320,6 +320,46 @@ static void fit_order_and_company(struct kvl_calibration *c)
 
 /* ---- look-ups ---- */
 
+/* What a look-up's fetches take beyond a gather of the same rows: by misses a request, the median over batches. */
+static void fit_fetches(struct kvl_calibration *c)
+{
+  enum { FAR = 1 << 20 };
+  struct kvl_curve *curve = &c->link.fetch_permille;
+  double ratio[KVL_FIT_MAX];
+  *curve = (struct kvl_curve){.n = 0};
+  for (uint64_t last = 0, misses;; last = misses) {
+    misses = UINT64_MAX;
+    for (uint32_t i = 0; i < c->probe.count; i++) { /* the next larger */
+      const struct kvl_probe_point *p = &c->probe.point[i];
+      misses = p->kind == KVL_PROBE_RESOLVE && p->count > last && p->count < misses ? p->count : misses;
+    }
+    if (misses == UINT64_MAX || curve->n + 2 > KVL_CURVE_MAX) {
+      break;
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->probe.count && n < KVL_FIT_MAX; i++) {
+      const struct kvl_probe_point *p = &c->probe.point[i];
+      if (p->kind == KVL_PROBE_RESOLVE && p->count == misses) {
+        uint64_t rows = misses * p->batch, gather = kvl_link_gather_ns(&c->link, rows, rows * p->bytes, p->range_bytes, NULL);
+        double more = (double)p->median_ps / 1e3 - (double)kvl_curve_at(&c->resolve_ns_by_lanes, (uint64_t)p->batch * p->lanes, NULL);
+        if (gather != 0 && more > 0) {
+          ratio[n++] = more / (double)gather;
+        }
+      }
+    }
+    if (n != 0) {
+      curve->x[curve->n] = misses;
+      curve->y[curve->n++] = rounded(fmax(1000 * kvl_fit_median(ratio, n), 1));
+    }
+  }
+  if (curve->n != 0) { /* a curve's last slope goes on: held instead */
+    uint64_t end = curve->x[curve->n - 1] + FAR;
+    curve->x[curve->n] = end;
+    curve->y[curve->n] = curve->y[curve->n - 1];
+    curve->n++;
+  }
+}
+
 static void fit_look_ups(struct kvl_calibration *c)
 {
   double y[KVL_CURVE_MAX], raw[KVL_CURVE_MAX], fit[KVL_FIT_MAX], measured[KVL_FIT_MAX];
@@ -339,16 +379,18 @@ static void fit_look_ups(struct kvl_calibration *c)
     curve->y[i] = rounded(y[i]);
   }
   add_fit(c, y, raw, curve->n, 0, "look-ups without misses, rising with rows selected");
+  fit_fetches(c);
   uint32_t n = 0;
   for (uint32_t i = 0; i < c->probe.count && n < KVL_FIT_MAX; i++) {
     const struct kvl_probe_point *p = &c->probe.point[i];
     if (p->kind == KVL_PROBE_RESOLVE && p->count != 0) {
       uint64_t rows = p->count * p->batch;
-      fit[n] = (double)(kvl_curve_at(curve, (uint64_t)p->batch * p->lanes, NULL) + kvl_link_gather_ns(&c->link, rows, rows * p->bytes, p->range_bytes, NULL));
+      fit[n] = (double)(kvl_curve_at(curve, (uint64_t)p->batch * p->lanes, NULL) +
+                        kvl_link_fetch_ns(&c->link, rows, rows * p->bytes, p->range_bytes, p->batch, NULL));
       measured[n++] = (double)p->median_ps / 1e3;
     }
   }
-  add_fit(c, fit, measured, n, 0, "look-ups with misses: the one plus the gather, as the model plane adds them");
+  add_fit(c, fit, measured, n, 0, "look-ups with misses: look-up + fetches, as the model plane adds them");
 }
 
 int kvl_calibrate_fit(struct kvl_calibration *c, struct kvl_err *err)

@@ -97,7 +97,17 @@ static void put_link(FILE *out, const struct kvl_calibration *c)
   }
   (void)fputs("], ", out);
   put_origin(out, c, "random rows, a node of a graph, an empty node's time taken off; made rising with rows and range");
-  (void)fputs("}\n  }", out);
+  (void)fputs("}", out);
+  if (l->fetch_permille.n != 0) {
+    (void)fputs(",\n    \"fetch_percent_by_rows\": {\"value\": [", out);
+    for (uint32_t i = 0; i < l->fetch_permille.n; i++) {
+      (void)fprintf(out, "%s[%" PRIu64 ", %s]", i > 0 ? ", " : "", l->fetch_permille.x[i], kvl_decimal_print(l->fetch_permille.y[i], 10, text));
+    }
+    (void)fputs("], ", out);
+    put_origin(out, c, "look-ups with misses less look-ups without, against gathers; median over batches; held past the last that was measured");
+    (void)fputs("}", out);
+  }
+  (void)fputs("\n  }", out);
 }
 
 static void write_json(FILE *out, const struct kvl_calibration *c)

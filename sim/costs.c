@@ -65,9 +65,12 @@ uint64_t kvl_costs_resolve_ns(const struct kvl_costs *c, uint64_t lanes)
 
 uint64_t kvl_costs_look_up_ns(const struct kvl_scenario *s, uint64_t lanes)
 {
-  bool counts = s->costs.resolve_fixed_ns != 0 || s->costs.resolve_lane_ps != 0;
-  return counts && s->hardware.resolve_ns_by_lanes.n != 0 ? kvl_curve_at(&s->hardware.resolve_ns_by_lanes, lanes, NULL)
-                                                          : kvl_costs_resolve_ns(&s->costs, lanes);
+  uint64_t law = kvl_costs_resolve_ns(&s->costs, lanes);
+  if ((s->costs.resolve_fixed_ns == 0 && s->costs.resolve_lane_ps == 0) || s->hardware.resolve_ns_by_lanes.n == 0) {
+    return law;
+  }
+  uint64_t alone = kvl_curve_at(&s->hardware.resolve_ns_by_lanes, lanes, NULL);
+  return alone > law ? alone : law;
 }
 
 uint64_t kvl_costs_prefill_ns(const struct kvl_costs *c, uint32_t uncached, uint32_t cached)

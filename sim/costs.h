@@ -19,8 +19,8 @@ enum { KVL_COSTS_BATCH_MAX = 4096 };
 void kvl_costs_bookkeeping_table(const struct kvl_scenario *scenario, uint64_t table_ns[KVL_COSTS_BATCH_MAX + 1]);
 
 uint64_t kvl_costs_resolve_ns(const struct kvl_costs *costs, uint64_t lanes);
-/* The same as measured on the scenario's hardware (hardware.resolve_us_by_lanes), where it was and the profile counts look-ups at all: one whose law is 0 has
- * them in its bookkeeping. */
+/* The same on the scenario's hardware: no less than what a look-up was measured to take there alone (hardware.resolve_us_by_lanes), if it was and if the profile
+ * counts look-ups at all: one whose law is 0 has them in its bookkeeping. A profile made from whole steps says more than that: what a launch amid others costs. */
 uint64_t kvl_costs_look_up_ns(const struct kvl_scenario *scenario, uint64_t lanes);
 uint64_t kvl_costs_prefill_ns(const struct kvl_costs *costs, uint32_t uncached_tokens, uint32_t cached_tokens);
 uint64_t kvl_costs_transfer_ns(const struct kvl_costs *costs, uint64_t bytes);

@@ -118,7 +118,7 @@ static void scale_gathers(struct kvl_try *t, const struct kvl_scenario *s, doubl
   }
   (void)snprintf(text + used, sizeof text - (size_t)used, "]");
   add_set(t, text);
-  if (s->hardware.link.gathers.counts != 0) { /* the law, not the table, is what was scaled */
+  if (s->hardware.link.gathers.counts != 0) { /* the law, not the table, is what was scaled: near, not the same */
     add_set(t, "hardware.link.gather_us=[]");
   }
 }

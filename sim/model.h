@@ -66,6 +66,7 @@ struct kvl_link {
   uint64_t copy_floor_ns;
   struct kvl_curve rows_per_s;        /* x: bytes of the pool the rows range over; y: rows per second */
   struct kvl_gather_table gathers;
+  struct kvl_curve fetch_permille;    /* a look-up's own fetches against a gather of the same rows, over rows fetched a request; no points: 1,000 */
 };
 
 struct kvl_hardware {
@@ -74,7 +75,7 @@ struct kvl_hardware {
   uint64_t hbm_bytes;
   uint64_t hbm_bytes_per_s;
   uint64_t flops_per_s;               /* dense, at the weights' precision; roofline */
-  struct kvl_curve resolve_ns_by_lanes; /* one look-up without misses, over selected rows; no points: the cost profile's law */
+  struct kvl_curve resolve_ns_by_lanes; /* one look-up without misses, over selected rows: the least that the cost profile's law may say */
   struct kvl_link link;
 };
 

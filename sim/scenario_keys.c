@@ -95,7 +95,7 @@ const struct kvl_key kvl_keys[] = {
   {"hardware.tflop_per_s", KVL_KEY_AMOUNT, "10^12/s", T, AT(hardware.flops_per_s), 0, 1000000ull * T, "0", NULL,
    "roofline: dense operations a second at the weights' precision; 0: not known"},
   {"hardware.resolve_us_by_lanes", KVL_KEY_CURVE, "rows, us", K, AT(hardware.resolve_ns_by_lanes), 0, 0, "[]", NULL,
-   "measured: one look-up that finds every row on the GPU, over the rows selected; stands for costs.resolve_fixed_us and resolve_lane_ns where those are not 0"},
+   "measured: one look-up that finds every row on the GPU, over the rows selected; where costs.resolve_fixed_us and resolve_lane_ns say less, but not 0, this holds"},
   {"hardware.link.gather_gb_per_s", KVL_KEY_AMOUNT, "GB/s", G, AT(hardware.link.gather_bytes_per_s), M, 100 * T, NULL, NULL,
    "host link, gathers of small rows: bandwidth bound"},
   {"hardware.link.copy_gb_per_s", KVL_KEY_AMOUNT, "GB/s", G, AT(hardware.link.copy_bytes_per_s), M, 100 * T, NULL, NULL,
@@ -107,6 +107,8 @@ const struct kvl_key kvl_keys[] = {
    "rows a second that a gather can reach, over the bytes that the rows range over"},
   {"hardware.link.gather_us", KVL_KEY_GATHERS, "bytes, bytes, rows, us", K, AT(hardware.link.gathers), 0, 0, "[]", NULL,
    "measured: times of gathers over row size, range and rows, a full grid; stands for the law of the other keys"},
+  {"hardware.link.fetch_percent_by_rows", KVL_KEY_CURVE, "rows, %", 10, AT(hardware.link.fetch_permille), 1, 0, "[]", NULL,
+   "measured: time of the fetches of a look-up against a gather of the same rows, over rows fetched a request; no points: 100"},
 
   {"node.prefill_gpus", KVL_KEY_COUNT, "GPUs", 1, AT(node.prefill_gpus), 1, 4096, "1", NULL, "GPUs that run prefill"},
   {"node.decode_gpus", KVL_KEY_COUNT, "GPUs", 1, AT(node.decode_gpus), 1, 4096, "1", NULL, "GPUs that decode, each with its own pool"},

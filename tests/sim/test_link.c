@@ -207,6 +207,18 @@ START_TEST(gathers_follow_the_table)
 }
 END_TEST
 
+START_TEST(fetches_of_a_look_up)
+{
+  struct kvl_link link = {.gather_bytes_per_s = 50000000000u, .gather_floor_ns = 3000, .rows_per_s = {.n = 1, .x = {1000}, .y = {100000000}}};
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, 10, NULL), 13000); /* nothing known: as a gather */
+  link.fetch_permille = (struct kvl_curve){.n = 3, .x = {50, 100, 1000}, .y = {1000, 1200, 1200}};
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, 10, NULL), 15600); /* 100 rows a request */
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 750, 216000, 1000, 10, NULL), 10500 * 11 / 10);
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, 100, NULL), 13000);
+  ck_assert_uint_eq(kvl_link_gather_ns(&link, 1000, 288000, 1000, NULL), 13000);
+}
+END_TEST
+
 /* More rows, larger rows, a larger range: never faster. */
 START_TEST(the_table_never_falls)
 {
@@ -235,4 +247,4 @@ START_TEST(the_table_never_falls)
 END_TEST
 
 KVL_TAP_MAIN("link", copies_queue, a_demand_alone, a_demand_shorter_than_the_copy, a_demand_longer_than_the_copies, a_copy_beside_the_step, work_is_conserved,
-             service_times_follow_the_law, gathers_follow_the_table, the_table_never_falls)
+             service_times_follow_the_law, gathers_follow_the_table, fetches_of_a_look_up, the_table_never_falls)
