@@ -15,8 +15,8 @@ enum { SETS_MAX = 256 };
 static const char help[] =
   "usage: kvloan dspark-table SCENARIO.json [OPTIONS]\n"
   "\n"
-  "Builds the table of step times by which DSpark schedules drafts: runs the scenario at batches up to the largest that its mode makes possible, with none\n"
-  "to all drafts verified, and prints the scenario's speculation with that table in it, as a descriptor. Use it with --set=speculation=FILE.json; the run\n"
+  "Builds the table of step times by which DSpark schedules drafts: runs the scenario at batches up to the largest that its mode makes possible, that one with\n"
+  "none to all drafts verified, and prints the scenario's speculation with that table in it, as a descriptor. Use it with --set=speculation=FILE.json; the run\n"
   "carries the descriptor's name (adaptive+NAME), so it is a row of its own wherever runs are compared.\n"
   "  --out=FILE.json      write it there (default: standard output)\n"
   "  --name=NAME          name of the descriptor (default: the old one with -tuned-MODE)\n"

@@ -164,7 +164,7 @@ int kvl_dspark_table_build(const struct kvl_dspark_table_options *o, struct kvl_
   struct point step[POINTS_MAX + 1], draft[BATCHES_MAX + 1];
   uint32_t steps = 0, requests = 0, batch[BATCHES_MAX], batches = rc != 0 ? 0 : batches_up_to(table->batch_max, batch);
   for (uint32_t b = 0; rc == 0 && b < batches; b++) {
-    for (uint32_t k = 0; rc == 0 && k <= drafts; k++) {
+    for (uint32_t k = 0; rc == 0 && k <= (batch[b] == table->batch_max ? drafts : 0); k++) {
       uint64_t step_ns = 0, draft_ns = 0;
       if (o->say != NULL) {
         char what[96];

@@ -27,8 +27,9 @@ struct kvl_dspark_table {
   char mode[16], plane[16], old_name[KVL_NAME_MAX];
 };
 
-/* Runs every batch of a grid up to the largest, with none to all of its drafts verified. Times of one number of tokens from several batches are averaged, and the
- * table is made to ascend (pooled neighbours). -EINVAL and a line: no speculation in the scenario, a workload whose requests differ in size; whatever a
+/* Runs every batch of a grid up to the largest without verifying drafts, and the largest with one to all of them: one smooth line. (Times of one number of tokens
+ * from several batches differ by what a request costs besides its tokens, and a scheduler that stops at the first draft that does not pay would stop at every such
+ * step.) Where times fall all the same, neighbours are pooled. -EINVAL and a line: no speculation in the scenario, a workload whose requests differ in size; whatever a
  * run fails by; -EINTR. */
 int kvl_dspark_table_build(const struct kvl_dspark_table_options *options, struct kvl_dspark_table *table, struct kvl_err *err);
 
