@@ -16,12 +16,15 @@ enum { SETS_MAX = 128, KNOBS = 8 };
 static const char help[] =
   "usage: kvloan report --store=FILE RUN [RUN...] --out=FILE.html [OPTIONS]\n"
   "       kvloan report --store=FILE --sweep=SWEEP --out=FILE.html [OPTIONS]\n"
+  "       kvloan report --store=FILE --plan=PLAN --out=FILE.html [OPTIONS]\n"
   "\n"
   "Writes one self-contained HTML page: what was asked, the answer, the evidence in pictures and tables, the scenario, and the commands that repeat it. It\n"
   "needs no network and no script, and reads well on a desk, a phone and paper, light and dark. One run gives its story; several are compared; a sweep\n"
-  "shows its best points, the front between throughput and rate, and every point with its runs.\n"
+  "shows its best points, the front between throughput and rate, and every point with its runs; a plan its recommendation, the margin, why not more and how\n"
+  "sure that is.\n"
   "  --out=FILE.html      where to; without it the page goes to standard output\n"
   "  --sweep=SWEEP        a sweep of the store: its number, its name, or latest\n"
+  "  --plan=PLAN          a plan of the store: its number, its name, or latest\n"
   "  --title=TEXT         the heading (default: made from the runs)\n"
   "  --explain            one run: also run the model plane again with one thing changed at a time (kvloan explain), and say what to turn next\n"
   "  --set=KEY=VALUE      change the scenario first, for instance workload.file when it has moved; repeat as you like\n"
@@ -46,7 +49,7 @@ static void show_progress(void *context, uint32_t done, uint32_t total)
 }
 
 struct call {
-  const char *store, *out, *title, *sweep;
+  const char *store, *out, *title, *sweep, *plan;
   const char *sets[SETS_MAX];
   unsigned set_count, threads;
   bool explain, quiet;
@@ -60,8 +63,8 @@ static int parse(struct call *c, int argc, char **argv)
   static const struct option options[] = {
     {"store", required_argument, NULL, 'o'}, {"out", required_argument, NULL, 'O'},     {"title", required_argument, NULL, 'T'},
     {"explain", no_argument, NULL, 'e'},     {"set", required_argument, NULL, 's'},     {"threads", required_argument, NULL, 't'},
-    {"quiet", no_argument, NULL, 'q'},       {"sweep", required_argument, NULL, 'w'},   {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+    {"quiet", no_argument, NULL, 'q'},       {"sweep", required_argument, NULL, 'w'},   {"plan", required_argument, NULL, 'p'},
+    {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
   };
   int option;
   optind = 1;
@@ -98,6 +101,9 @@ static int parse(struct call *c, int argc, char **argv)
     case 'w':
       c->sweep = optarg;
       break;
+    case 'p':
+      c->plan = optarg;
+      break;
     case 'h':
       return -1;
     default:
@@ -106,9 +112,10 @@ static int parse(struct call *c, int argc, char **argv)
   }
   c->words = argv + optind;
   c->word_count = argc - optind;
-  if (c->store == NULL || (c->word_count == 0) != (c->sweep != NULL)) {
+  int asked = (c->word_count > 0) + (c->sweep != NULL) + (c->plan != NULL);
+  if (c->store == NULL || asked != 1) {
     fprintf(stderr, "kvloan report: %s (kvloan report --help tells more)\n",
-            c->store == NULL ? "which store? --store=FILE" : c->sweep != NULL ? "runs or a sweep, not both" : "which runs? an id, a name, latest, or all");
+            c->store == NULL ? "which store? --store=FILE" : asked > 1 ? "runs, a sweep or a plan: one of them" : "which runs? an id, a name, latest, or all");
     return 2;
   }
   if (c->out == NULL && isatty(STDOUT_FILENO) == 1) {
@@ -199,6 +206,22 @@ static int report_on_sweep(const struct call *c, struct kvl_store *store, struct
   return rc;
 }
 
+static int report_on_plan(const struct call *c, struct kvl_store *store, struct kvl_err *err)
+{
+  struct kvl_report_source source = {.store = store, .store_path = c->store, .title = c->title};
+  struct kvl_plan_list list = {NULL, 0};
+  struct kvl_report *report = NULL;
+  uint32_t index = 0;
+  int no_pictures = 0;
+  int rc = kvl_store_plans(store, &list, err);
+  rc = rc != 0 ? rc : kvl_plan_select(&list, c->store, strcmp(c->plan, "latest") == 0 ? NULL : c->plan, &index, err);
+  rc = rc != 0 ? rc : kvl_report_of_plan(&report, &source, &list.plan[index], &no_pictures, err);
+  rc = rc != 0 ? rc : deliver(c, report, no_pictures, err);
+  kvl_report_destroy(report);
+  kvl_plan_list_free(&list);
+  return rc;
+}
+
 int kvl_cmd_report(int argc, char **argv)
 {
   struct call c = {.store = NULL};
@@ -223,6 +246,8 @@ int kvl_cmd_report(int argc, char **argv)
   rc = rc != 0 ? rc : kvl_store_list(store, &list, &err);
   if (rc == 0 && c.sweep != NULL) {
     rc = report_on_sweep(&c, store, &err);
+  } else if (rc == 0 && c.plan != NULL) {
+    rc = report_on_plan(&c, store, &err);
   } else if (rc == 0) {
     index = calloc(list.count + 1u, sizeof *index);
     runs = calloc(list.count + 1u, sizeof *runs);
@@ -231,7 +256,7 @@ int kvl_cmd_report(int argc, char **argv)
   for (uint32_t r = 0; rc == 0 && r < count; r++) {
     runs[r] = &list.run[index[r]];
   }
-  rc = rc != 0 || c.sweep != NULL ? rc : report_on(&c, store, runs, count, &err);
+  rc = rc != 0 || c.sweep != NULL || c.plan != NULL ? rc : report_on(&c, store, runs, count, &err);
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);
   }

@@ -20,7 +20,7 @@ const struct kvl_command kvl_commands[] = {
   {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},
   {"results", kvl_cmd_results, "list, show, export, compare and plot stored runs"},
   {"explain", kvl_cmd_explain, "why a stored run behaves as it does, and what to turn next"},
-  {"report", kvl_cmd_report, "one HTML page about a run or a comparison"},
+  {"report", kvl_cmd_report, "one HTML page about a run, a comparison, a sweep or a plan"},
   {"help", kvl_cmd_help, "the help of a command, or the manual page"},
   {"completion", kvl_cmd_completion, "scripts that make a shell complete all this"},
 };

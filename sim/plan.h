@@ -17,6 +17,7 @@
  *   full      the most promising ones as they are, batch by batch until one meets the target or none is left that could;
  *   fine      the best one's neighbours: hot rows, page size, give-back bound, bank, as they are;
  *   repeat    the best two with other seeds;
+ *   headroom  the recommendation under more load, screened: how far it is from the edge;
  *   sensitive the recommendation with other localities of the selections, and with half and twice the link.
  *
  * "effort" (quick, normal, thorough) bounds the selected and announced rows that full, fine, repeat and sensitive runs may resolve; what is left out for it
@@ -33,7 +34,7 @@
 
 enum {
   KVL_PLAN_NODES_MAX = 8, KVL_PLAN_AXES_MAX = 16, KVL_PLAN_VALUES_MAX = 32, KVL_PLAN_AXIS_KEYS = 3, KVL_PLAN_CANDIDATES_MAX = 4000, KVL_PLAN_REPEATS_MAX = 9,
-  KVL_PLAN_NAME_MAX = 60, KVL_PLAN_ROUNDS_MAX = 16, KVL_PLAN_VARIANTS_MAX = 8, KVL_PLAN_EXTRA = 8, KVL_PLAN_REASON = 300
+  KVL_PLAN_NAME_MAX = 60, KVL_PLAN_ROUNDS_MAX = 16, KVL_PLAN_VARIANTS_MAX = 8, KVL_PLAN_EXTRA = 8, KVL_PLAN_REASON = 300, KVL_PLAN_HEADROOM = 7
 };
 
 enum kvl_plan_target { KVL_PLAN_TTFT, KVL_PLAN_RATE, KVL_PLAN_TPOT, KVL_PLAN_HOLD, KVL_PLAN_TARGETS };
@@ -128,7 +129,7 @@ struct kvl_plan_candidate {
 };
 
 struct kvl_plan_round {
-  char name[24];
+  char name[24], hash[KVL_SWEEP_HASH]; /* of its design: a store holds the sweep under it */
   uint32_t points, repeats, failed;
 };
 
@@ -152,6 +153,13 @@ struct kvl_plan_search {
   bool met;                       /* the best one meets every target with every seed */
   struct kvl_plan_variant variant[KVL_PLAN_VARIANTS_MAX];
   uint32_t variants, variant_round;
+  bool all_hopeless;              /* no candidate of the coarse search meets the target, not even without a single miss */
+  struct {
+    double load;                  /* sessions at a time, or requests a second */
+    struct kvl_plan_figures figures;
+  } headroom[KVL_PLAN_HEADROOM];  /* the recommendation under more load, screened */
+  uint32_t headrooms;
+  const char *load_key;           /* workload.concurrency or workload.rate_per_s; NULL: a recorded load is what it is */
   double work;                    /* rows resolved by runs in full */
   bool short_of_effort;           /* something was left out for it */
   double screen_error[3];         /* median of |screened / in full - 1|: throughput, ttft, rate; NaN: none */

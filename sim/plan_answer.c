@@ -209,6 +209,12 @@ static void target_text(const struct kvl_capacity_plan *plan, const struct kvl_p
 {
   char is[KVL_TEXT_NUMBER_MAX], asked[KVL_TEXT_NUMBER_MAX];
   double by = 100 * fabs(f->missed[t]);
+  if (f->missed[t] > 2) {
+    (void)snprintf(text, size, "%s is %s %s, and %s %s were asked for: short by a factor of %.3g", kvl_plan_target_meaning((enum kvl_plan_target)t),
+                   kvl_text_human(is, f->value[t], t == KVL_PLAN_HOLD), kvl_plan_target_unit((enum kvl_plan_target)t), kvl_text_human(asked, plan->target[t], t == KVL_PLAN_HOLD),
+                   kvl_plan_target_unit((enum kvl_plan_target)t), 1 + f->missed[t]);
+    return;
+  }
   (void)snprintf(text, size, "%s is %s %s, %.1f %% %s the %s %s asked for", kvl_plan_target_meaning((enum kvl_plan_target)t),
                  kvl_text_human(is, f->value[t], t == KVL_PLAN_HOLD), kvl_plan_target_unit((enum kvl_plan_target)t), by, f->missed[t] <= 0 ? "better than" : "short of",
                  kvl_text_human(asked, plan->target[t], t == KVL_PLAN_HOLD), kvl_plan_target_unit((enum kvl_plan_target)t));
@@ -252,9 +258,8 @@ static void put_verdict(struct pen *p, const struct kvl_plan_search *s)
   if (s->met) {
     put_line(p, "sentence", "Use %s. It meets every target with every seed; the closest: %s.", what, how);
   } else {
-    bool hopeless = s->hopeless + s->impossible == s->candidates;
     put_line(p, "sentence", "The target cannot be met by any of the %u candidates%s. The closest is %s: its %s%s.", (unsigned)s->candidates,
-             hopeless ? ", not even with a host link that carries everything in no time" : "", what, how,
+             s->all_hopeless ? ", not even with a host link that carries everything in no time" : "", what, how,
              c->seeds > 1 && c->full[0].worst <= 0 ? " with one of the seeds" : "");
   }
 }
@@ -400,6 +405,72 @@ static void put_engines(struct pen *p, const struct kvl_plan_search *s, const st
   close_part(p, ']');
 }
 
+/* The best that any candidate reaches, each target by itself. */
+static void put_reach(struct pen *p, const struct kvl_plan_search *s)
+{
+  open_part(p, "reach", '[');
+  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+    double full = NAN, bound = NAN;
+    bool more = t == KVL_PLAN_RATE || t == KVL_PLAN_HOLD;
+    if (isnan(s->plan->target[t])) {
+      continue;
+    }
+    for (uint32_t i = 0; i < s->candidates; i++) {
+      const struct kvl_plan_candidate *c = &s->candidate[i];
+      double a = c->full[0].known ? c->full[0].value[t] : NAN, b = c->bound.known ? c->bound.value[t] : NAN;
+      full = isnan(full) || (more ? a > full : a < full) ? (isnan(a) ? full : a) : full;
+      bound = isnan(bound) || (more ? b > bound : b < bound) ? (isnan(b) ? bound : b) : bound;
+    }
+    open_part(p, NULL, '{');
+    put_text(p, "target", kvl_plan_target_name((enum kvl_plan_target)t));
+    put_number(p, "asked", s->plan->target[t]);
+    put_number(p, "best_in_full", full);
+    put_number(p, "best_without_a_miss", bound);
+    put_text(p, "unit", kvl_plan_target_unit((enum kvl_plan_target)t));
+    close_part(p, '}');
+  }
+  close_part(p, ']');
+}
+
+static void put_headroom(struct pen *p, const struct kvl_plan_search *s)
+{
+  char text[LINE] = "", edge[LINE / 3];
+  double last = NAN;
+  if (s->headrooms == 0) {
+    put_raw(p, "headroom", "null");
+    return;
+  }
+  open_part(p, "headroom", '{');
+  put_text(p, "key", s->load_key);
+  open_part(p, "steps", '[');
+  for (uint32_t i = 0; i < s->headrooms; i++) {
+    const struct kvl_plan_figures *f = &s->headroom[i].figures;
+    open_part(p, NULL, '{');
+    put_number(p, "load", s->headroom[i].load);
+    put_raw(p, "met", f->known && f->worst <= 0 ? "true" : "false");
+    put_number(p, "worst_margin_percent", f->known ? -100 * f->worst : NAN);
+    close_part(p, '}');
+    if (text[0] == '\0' && f->known && f->worst <= 0) {
+      last = s->headroom[i].load;
+    } else if (text[0] == '\0') {
+      int t = f->known ? worst_target(f) : -1;
+      if (t >= 0) {
+        target_text(s->plan, f, t, edge, sizeof edge);
+      } else {
+        (void)snprintf(edge, sizeof edge, "it cannot be run");
+      }
+      (void)snprintf(text, sizeof text, "at %.6g it does not: %s", s->headroom[i].load, edge);
+    }
+  }
+  close_part(p, ']');
+  if (isnan(last)) {
+    put_line(p, "sentence", "No more load than asked for (screened, steps of a tenth at first): %s", text);
+  } else {
+    put_line(p, "sentence", "Up to %s = %.6g it still meets the target (screened from miss curves, not run in full)%s%s", s->load_key, last, text[0] != '\0' ? "; " : "", text);
+  }
+  close_part(p, '}');
+}
+
 /* ---- how sure ---- */
 
 static void put_sensitivity(struct pen *p, const struct kvl_plan_search *s)
@@ -447,10 +518,11 @@ static void put_search(struct pen *p, const struct kvl_plan_search *s)
     const struct kvl_plan_round *round = &s->round[r];
     open_part(p, NULL, '{');
     put_line(p, "sweep", "%s: %s", s->plan->name, round->name);
+    put_text(p, "hash", round->hash);
     put_count(p, "points", round->points);
     put_count(p, "repeats", round->repeats);
     put_count(p, "failed", round->failed);
-    put_text(p, "how", how[strcmp(round->name, "bound") == 0 ? 0 : strcmp(round->name, "screen") == 0 ? 1 : 2]);
+    put_text(p, "how", how[strcmp(round->name, "bound") == 0 ? 0 : strcmp(round->name, "screen") == 0 || strcmp(round->name, "headroom") == 0 ? 1 : 2]);
     close_part(p, '}');
   }
   close_part(p, ']');
@@ -566,7 +638,9 @@ char *kvl_plan_answer(const struct kvl_plan_search *s, const struct kvl_explain_
   put_verdict(&p, s);
   put_candidate(&p, "recommendation", s, s->best);
   put_candidate(&p, "runner_up", s, s->runner_up);
+  put_reach(&p, s);
   put_why(&p, s, facts, sc);
+  put_headroom(&p, s);
   put_buy(&p, s, sc);
   put_sensitivity(&p, s);
   put_engines(&p, s, sc);

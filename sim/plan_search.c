@@ -11,7 +11,7 @@
 /* A screened candidate that misses by more than this is not promising; one that is not promising is run in full only when nothing better is left. */
 #define SCREEN_SLACK 0.10
 #define SAME_COST 0.01
-enum { FINALISTS = 4, BATCHES_MAX = 3, CLASS_MAX = 2, ROUND_POINTS_MAX = 4000 };
+enum { FINALISTS = 4, BATCHES_MAX = 3, CLASS_MAX = 1, ROUND_POINTS_MAX = 4000 };
 
 struct finder {
   struct kvl_plan_search *s;
@@ -73,8 +73,12 @@ int kvl_plan_compare(const struct kvl_plan_figures *a, unsigned a_parts, const s
   if (!a->known) {
     return 0;
   }
-  if (!met_a) {
-    return (a->worst > b->worst) - (a->worst < b->worst);
+  if (!met_a) { /* near enough alike: the simpler, then the cheaper */
+    double x = 1 + a->worst, y = 1 + b->worst;
+    if (x < y * (1 - SAME_COST) || y < x * (1 - SAME_COST)) {
+      return x < y ? -1 : 1;
+    }
+    return a_parts != b_parts ? (a_parts < b_parts ? -1 : 1) : (a->cost > b->cost) - (a->cost < b->cost);
   }
   if (a->cost < b->cost * (1 - SAME_COST) || b->cost < a->cost * (1 - SAME_COST)) {
     return a->cost < b->cost ? -1 : 1;
@@ -105,18 +109,22 @@ static struct kvl_plan_figures together(const struct kvl_plan_candidate *c)
   return sum;
 }
 
-/* Not the same but for the page size and the bound of give-back. */
+/* Another way, not the same with other sizes: node, GPUs, mode, prefetch, speculation, or an axis of the plan's own. */
 static bool differ(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *a, const struct kvl_plan_candidate *b)
 {
-  if (a->node != b->node) {
-    return true;
+  static const char none[] = "\"none\"";
+  const char *kind[2];
+  const struct kvl_plan_candidate *const both[] = {a, b};
+  for (int i = 0; i < 2; i++) {
+    uint8_t at = both[i]->at[KVL_AXIS_PREFETCH];
+    kind[i] = at == KVL_PLAN_NOT ? none : plan->axis[KVL_AXIS_PREFETCH].value[at][0];
   }
+  bool other = a->node != b->node || strcmp(kind[0], kind[1]) != 0;
   for (unsigned x = 0; x < plan->axes; x++) {
-    if (x != KVL_AXIS_PAGE && x != KVL_AXIS_GIVE_BACK && a->at[x] != b->at[x]) {
-      return true;
-    }
+    bool size = x == KVL_AXIS_HOT || x == KVL_AXIS_PREFETCH || x == KVL_AXIS_PAGE || x == KVL_AXIS_GIVE_BACK;
+    other = other || (!size && a->at[x] != b->at[x]);
   }
-  return false;
+  return other;
 }
 
 static bool same_class(const struct kvl_plan_candidate *a, const struct kvl_plan_candidate *b)
@@ -125,14 +133,14 @@ static bool same_class(const struct kvl_plan_candidate *a, const struct kvl_plan
          a->at[KVL_AXIS_SPECULATION] == b->at[KVL_AXIS_SPECULATION];
 }
 
-/* The best of those that were run in full, `but` one and what is hardly another; -1: none. */
-static int best_full(const struct kvl_plan_search *s, const struct kvl_capacity_plan *plan, int but)
+/* The best of those that were run in full; with `but`, the best other than that one, `ways`: in another way. -1: none. */
+static int best_of(const struct kvl_plan_search *s, const struct kvl_capacity_plan *plan, int but, bool ways)
 {
   int best = -1;
   struct kvl_plan_figures at;
   for (uint32_t i = 0; i < s->candidates; i++) {
     struct kvl_plan_candidate *c = &s->candidate[i];
-    if (c->seeds == 0 || !c->full[0].known || (but >= 0 && ((int)i == but || !differ(plan, c, &s->candidate[but])))) {
+    if (c->seeds == 0 || !c->full[0].known || (but >= 0 && ((int)i == but || (ways && !differ(plan, c, &s->candidate[but]))))) {
       continue;
     }
     struct kvl_plan_figures now = together(c);
@@ -142,6 +150,12 @@ static int best_full(const struct kvl_plan_search *s, const struct kvl_capacity_
     }
   }
   return best;
+}
+
+static int best_full(const struct kvl_plan_search *s, const struct kvl_capacity_plan *plan, int but)
+{
+  int found = best_of(s, plan, but, but >= 0);
+  return found < 0 && but >= 0 ? best_of(s, plan, but, false) : found;
 }
 
 /* ---- a round ---- */
@@ -177,6 +191,7 @@ static int run_round(struct finder *f, const char *name, struct kvl_plan_candida
   (void)snprintf(round->name, sizeof round->name, "%s", name);
   round->points = points;
   round->repeats = repeats;
+  (void)snprintf(round->hash, sizeof round->hash, "%s", design != NULL ? design->hash : "");
   for (uint32_t t = 0; t < tasks && rc == 0; t++) {
     round->failed += !cell[t].complete;
   }
@@ -488,6 +503,7 @@ static int screen_round(struct finder *f)
   struct kvl_plan_result *cell = NULL;
   uint32_t n = 0;
   bool all_hopeless = s->hopeless + s->impossible == s->candidates; /* then the least bad are sought among all */
+  s->all_hopeless = all_hopeless;
   int rc = point == NULL ? no_memory(f) : 0;
   for (uint32_t i = 0; i < s->candidates && rc == 0; i++) {
     struct kvl_plan_candidate *c = &s->candidate[i];
@@ -616,7 +632,7 @@ static int full_rounds(struct finder *f)
 
 /* ---- fine ---- */
 
-/* A neighbour of the best: one axis at `number`. */
+/* A neighbour of the best: one axis at `number`, the bank's rows in the case of prefetch. */
 static void add_neighbour(struct finder *f, const struct kvl_plan_candidate *from, int axis, uint64_t number, struct kvl_plan_candidate **point, uint32_t *n)
 {
   struct kvl_plan_axis *a = &f->own->axis[axis];
@@ -624,21 +640,21 @@ static void add_neighbour(struct finder *f, const struct kvl_plan_candidate *fro
   memset(&c, 0, sizeof c);
   c.node = from->node;
   memcpy(c.at, from->at, sizeof c.at);
-  c.gpus = from->gpus;
   if (c.at[axis] == KVL_PLAN_NOT || a->given) { /* the plan says what it may be: those values are candidates already */
     return;
   }
-  char text[32];
-  (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+  bool bank = axis == KVL_AXIS_PREFETCH;
+  const char *text = keep(f, number), *kind = bank ? a->value[c.at[axis]][0] : NULL;
   uint32_t v = 0;
-  while (v < a->values && strcmp(a->value[v][0], text) != 0) {
+  while (text != NULL && v < a->values &&
+         (bank ? strcmp(a->value[v][0], kind) != 0 || a->value[v][1] == NULL || strcmp(a->value[v][1], text) != 0 : strcmp(a->value[v][0], text) != 0)) {
     v++;
   }
-  if (v == KVL_PLAN_VALUES_MAX) {
+  if (text == NULL || v == KVL_PLAN_VALUES_MAX) {
     return;
   }
   if (v == a->values) {
-    add_number(f, a, number);
+    add_pair(a, bank ? kind : text, bank ? text : NULL);
   }
   c.at[axis] = (uint8_t)v;
   struct kvl_plan_candidate *added = add_candidate(f, &c);
@@ -674,6 +690,9 @@ static int fine_round(struct finder *f)
     if (s->selection.kind != KVL_SELECT_NONE) {
       add_neighbour(f, c, KVL_AXIS_HOT, s->policy.hot_rows + s->policy.hot_rows / 2, point, &n);
       add_neighbour(f, c, KVL_AXIS_HOT, s->policy.hot_rows / 4 * 3, point, &n);
+    }
+    if (s->policy.prefetch == KVL_PREFETCH_POOL) {
+      add_neighbour(f, c, KVL_AXIS_PREFETCH, s->policy.bank_rows / 2, point, &n);
     }
     add_neighbour(f, c, KVL_AXIS_PAGE, 2ull * s->policy.page_tokens, point, &n);
     add_neighbour(f, c, KVL_AXIS_GIVE_BACK, 4 * s->policy.give_back_bytes_max, point, &n);
@@ -742,6 +761,57 @@ static int repeat_round(struct finder *f)
     }
   }
   return 0;
+}
+
+/* ---- headroom ---- */
+
+static int headroom_round(struct finder *f)
+{
+  static const double factor[KVL_PLAN_HEADROOM] = {1.1, 1.2, 1.35, 1.5, 1.75, 2, 3};
+  struct kvl_plan_search *s = f->s;
+  struct kvl_plan_candidate more[KVL_PLAN_HEADROOM], *point[KVL_PLAN_HEADROOM];
+  struct kvl_scenario_doc *doc = NULL;
+  struct kvl_plan_result *cell = NULL;
+  char *table = NULL;
+  int rc = scenario_of(f, &s->candidate[s->best], &doc, f->err);
+  const struct kvl_scenario *sc = rc == 0 ? kvl_scenario_of(doc) : NULL;
+  bool closed = rc == 0 && sc->workload.kind == KVL_WORK_CLOSED;
+  if (rc == 0 && sc->workload.kind != KVL_WORK_FILE) {
+    s->load_key = closed ? "workload.concurrency" : "workload.rate_per_s";
+    rc = sc->mode != KVL_MODE_RESIDENT && sc->selection.kind != KVL_SELECT_NONE ? kvl_plan_screen_table(f->screen, sc, &table, f->err) : 0;
+  }
+  const char *kept = table == NULL ? NULL : kvl_arena_text(&f->arena, table, strlen(table));
+  free(table);
+  for (int i = 0; i < KVL_PLAN_HEADROOM && rc == 0 && s->load_key != NULL; i++) {
+    struct kvl_plan_candidate *c = &more[i];
+    char number[40];
+    *c = s->candidate[s->best];
+    c->extras = 0;
+    s->headroom[i].load = closed ? floor(sc->workload.concurrency * factor[i] + 0.5) : sc->workload.rate_per_s * factor[i];
+    (void)snprintf(number, sizeof number, closed ? "%.0f" : "%.9g", s->headroom[i].load);
+    c->extra[c->extras++] = (struct kvl_plan_pair){s->load_key, kvl_arena_text(&f->arena, number, strlen(number))};
+    if (closed) { /* as many rounds of the concurrency as before */
+      c->extra[c->extras++] = (struct kvl_plan_pair){"workload.requests", keep(f, (unsigned long long)((double)sc->workload.requests * factor[i] + 0.5))};
+    }
+    c->extra[c->extras++] = (struct kvl_plan_pair){"selection.source", "\"none\""};
+    if (kept != NULL) {
+      c->extra[c->extras++] = (struct kvl_plan_pair){"costs.compute", "\"table\""};
+      c->extra[c->extras++] = (struct kvl_plan_pair){"costs.step_ms_by_tokens", kept};
+    }
+    for (unsigned e = 0; e < c->extras; e++) {
+      rc = c->extra[e].value == NULL ? no_memory(f) : rc;
+    }
+    point[s->headrooms++] = c;
+  }
+  kvl_scenario_free(doc);
+  rc = rc != 0 || s->headrooms == 0 ? rc : run_round(f, "headroom", point, s->headrooms, 1, f->plan->seed, true, &cell);
+  for (uint32_t i = 0; i < s->headrooms && rc == 0; i++) {
+    if (cell[i].complete) {
+      kvl_plan_judge(f->plan, point[i], &cell[i].summary, s->priced, &s->headroom[i].figures);
+    }
+  }
+  free(cell);
+  return rc;
 }
 
 /* ---- sensitivity ---- */
@@ -914,7 +984,8 @@ static int search_all(struct finder *f)
   if (rc == 0 && s->best >= 0) {
     struct kvl_plan_figures all = together(&s->candidate[s->best]);
     s->met = all.worst <= 0;
-    rc = sensitive_round(f);
+    rc = s->met ? headroom_round(f) : 0;
+    rc = rc != 0 ? rc : sensitive_round(f);
   }
   measure_screening(s);
   return rc != 0 ? rc : keep_scenarios(f);

@@ -135,7 +135,7 @@ static void put_candidate(FILE *out, const struct kvl_json *c)
   bool priced = kvl_plan_part(c, "figures.cost_per_million_output_tokens") != NULL;
   (void)fprintf(out, "  %s per million output tokens%s\n", human(a, c, priced ? "figures.cost_per_million_output_tokens" : "figures.gpu_hours_per_million_output_tokens"),
                 priced ? " (GPU hours at the prices given)" : " in GPU hours (no price given)");
-  (void)fprintf(out, "  with %s seeds: met by %s of %s; from %s\n", human(a, c, "seeds.runs"), human(b, c, "seeds.met"), human(d, c, "seeds.complete"), kvl_plan_word(c, "run"));
+  (void)fprintf(out, "  %s seed%s: met by %s of %s; from %s\n", human(a, c, "seeds.runs"), kvl_plan_number(c, "seeds.runs") == 1 ? "" : "s", human(b, c, "seeds.met"), human(d, c, "seeds.complete"), kvl_plan_word(c, "run"));
 }
 
 static void put_table(FILE *out, const struct kvl_json *root)
@@ -155,6 +155,15 @@ static void put_table(FILE *out, const struct kvl_json *root)
     (void)fputs(kvl_plan_true(root, "met") ? "\nRecommendation\n" : "\nClosest\n", out);
     put_candidate(out, part);
   }
+  part = kvl_plan_true(root, "met") ? NULL : kvl_plan_part(root, "reach");
+  if (part != NULL && part->child != NULL) {
+    (void)fputs("\nWhat can be reached at all, each target by itself\n", out);
+    for (const struct kvl_json *t = part->child; t != NULL; t = t->next) {
+      char d[KVL_TEXT_NUMBER_MAX];
+      (void)fprintf(out, "  %-22s asked %s, best of the runs in full %s, best without a single miss %s %s\n", kvl_plan_word(t, "target"), human(a, t, "asked"),
+                    human(b, t, "best_in_full"), human(d, t, "best_without_a_miss"), kvl_plan_word(t, "unit"));
+    }
+  }
   part = kvl_plan_part(root, "runner_up");
   if (part != NULL && part->kind == KVL_JSON_OBJECT) {
     (void)fputs("\nRunner-up\n", out);
@@ -166,6 +175,9 @@ static void put_table(FILE *out, const struct kvl_json *root)
     put_words(out, "  ", line);
     put_words(out, "  ", kvl_plan_word(root, "why.sessions"));
     put_words(out, "  ", kvl_plan_word(root, "why.run"));
+  }
+  if (kvl_plan_word(root, "headroom.sentence")[0] != '\0') {
+    put_words(out, "  headroom: ", kvl_plan_word(root, "headroom.sentence"));
   }
   part = kvl_plan_part(root, "sensitivity");
   if (part != NULL && part->child != NULL) {

@@ -1,7 +1,8 @@
-/* What a report says about stored runs: one, several beside each other, or a sweep. The page itself is results/report.h. */
+/* What a report says about stored runs: one, several beside each other, a sweep, or a plan. The page itself is results/report.h. */
 #ifndef KVL_SIM_REPORT_RUNS_H
 #define KVL_SIM_REPORT_RUNS_H
 
+#include "results/plan.h"
 #include "results/report.h"
 #include "results/store.h"
 #include "results/sweep.h"
@@ -27,6 +28,10 @@ int kvl_report_of_runs(struct kvl_report **report, const struct kvl_report_sourc
 /* The report of a sweep: `source` without runs. */
 int kvl_report_of_sweep(struct kvl_report **report, const struct kvl_report_source *source, const struct kvl_sweep_table *table, int *no_pictures,
                         struct kvl_err *err);
+
+/* The report of a plan: `source` without runs. */
+int kvl_report_of_plan(struct kvl_report **report, const struct kvl_report_source *source, const struct kvl_stored_plan *plan, int *no_pictures,
+                       struct kvl_err *err);
 
 /* Parts that all have. */
 void kvl_report_definitions(struct kvl_report *report);

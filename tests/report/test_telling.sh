@@ -130,7 +130,7 @@ run report --store=w.db --sweep=latest --out=sweep.html
 [ $code -eq 0 ] && "$check" sweep.html 2>>err && grep -q '<h1>&lt;b&gt;sweep&lt;/b&gt; &amp; co: 6 points</h1>' sweep.html && ! grep -q '<script\|<b>sweep' sweep.html &&
   grep -q '6 of 6 runs complete' sweep.html && [ "$(grep -c '<td>[0-9]*</td></tr>$' sweep.html)" -eq 6 ]
 result $? 'report: a sweep, every point with its run'
-refuses 2 'runs or a sweep, not both' report --store=w.db --sweep=latest 1
+refuses 2 'runs, a sweep or a plan: one of them' report --store=w.db --sweep=latest 1
 refuses 1 'no sweep' report --store="s '&.db" --sweep=latest
 
 run explain --store="s '&.db" 3 --knobs=2 --requests=12
