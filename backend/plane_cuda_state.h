@@ -2,7 +2,10 @@
  *
  * plane_cuda.c        opening and closing, the clock, completions
  * plane_cuda_slot.c   a request's device state: opened, mirrored, its bytes made
- * plane_cuda_step.c   a decode step: its graph, its submission, what came of it
+ * plane_cuda_memory.c what steps work on
+ * plane_cuda_graph.c  a decode step as a graph; the comparison after it
+ * plane_cuda_step.c   a decode step submitted
+ * plane_cuda_outcome.c what came of it
  * plane_cuda_copy.c   lists in pinned memory that kernels read; page copies, write-back */
 #ifndef KVL_BACKEND_PLANE_CUDA_STATE_H
 #define KVL_BACKEND_PLANE_CUDA_STATE_H
@@ -20,6 +23,8 @@ enum {
   RUN_BYTES_MIN = 256 * 1024,   /* page copies whose runs are shorter on average, or whose pieces are smaller, go through a kernel */
   PIECE_BYTES_MIN = 64 * 1024   /* instead of the copy engine */
 };
+
+#define KVL_CUDA_WEIGHTS_BYTES (UINT64_C(1) << 30) /* that the stand-in layers read round and round: far more than any L2 */
 
 /* A list that a kernel reads while the next ones are made. */
 struct list {
@@ -203,12 +208,32 @@ int kvl_cuda_wait_filled(struct cuda_gpu *g, kvl_request slot, kvl_gpu_stream st
 int kvl_cuda_add_poke(struct cuda_gpu *g, uint64_t word, uint32_t value, struct kvl_err *err);
 int kvl_cuda_poke_head(struct cuda_gpu *g, kvl_request slot, uint32_t cache, uint32_t scratch, struct kvl_err *err);
 
-/* plane_cuda_step.c */
+/* A step's lists: items, rows to write and rows to commit lie in one block of pinned memory, which the graph's first node copies to the device: kernels that
+ * read lists from host memory would wait a microsecond or more each. Its size and offsets depend on the batch size, as the graph does. */
+struct cuda_block {
+  uint64_t write_count, commit_count, item, write, commit, bytes; /* offsets; item: struct kvl_gpu_item [entries] */
+  uint32_t writes_max, commits_max;                               /* of one cache; of all */
+};
+
+/* plane_cuda_memory.c */
 int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err);
 void kvl_cuda_steps_close(struct cuda_gpu *g);
+struct cuda_block kvl_cuda_block(const struct cuda_plane *c, uint32_t entries);
+uint32_t *kvl_cuda_word_at(unsigned char *block, uint64_t offset);
+struct kvl_gpu_item *kvl_cuda_items_at(unsigned char *block, const struct cuda_block *b);
+struct kvl_fill *kvl_cuda_writes_at(unsigned char *block, const struct cuda_block *b, uint32_t cache);
+
+/* plane_cuda_graph.c */
+int kvl_cuda_launch(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err);
+int kvl_cuda_check(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err); /* compares the digests of the step just launched */
+uint32_t kvl_cuda_part_bytes(const struct cuda_plane *c, uint32_t cache);      /* bytes of a row that one layer reads */
+
+/* plane_cuda_step.c */
 int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err);
-int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: it is done */
 int kvl_cuda_look_ahead(struct cuda_gpu *g, struct kvl_err *err); /* 1: something was done, there may be more; 0: nothing is left */
+
+/* plane_cuda_outcome.c */
+int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: it is done */
 int kvl_cuda_collect_check(struct cuda_gpu *g, struct kvl_err *err); /* of the last step, if one is pending */
 
 #endif
