@@ -210,23 +210,46 @@ static void add_prefetch(struct kvl_prefetch *sum, const struct kvl_prefetch *p)
   sum->later_demand += p->later_demand;
 }
 
-static void note_difference(struct replay_plane *r, const struct kvl_log_wait *w, const struct kvl_step_result *a, const struct kvl_step_result *b)
+/* The counts of a step that differ, each by its name. */
+static void note_difference(struct replay_plane *r, const struct kvl_log_wait *w, const struct kvl_step_result *a, const struct kvl_step_result *b,
+                            const struct kvl_prefetch *recorded, const struct kvl_prefetch *replayed)
 {
   struct kvl_replay_report *report = r->report;
   report->steps_differ++;
   if (report->first_difference[0] != '\0') {
     return;
   }
-  size_t size = sizeof report->first_difference, used = 0;
-  int n = snprintf(report->first_difference, size, "line %" PRIu64 ", step %" PRIu64 " of GPU %u: recorded (replayed) lanes", r->number, w->tag, w->gpu);
-  used = n < 0 ? 0 : (size_t)n;
-  for (int t = 0; t < KVL_TIERS && used < size; t++) {
-    n = snprintf(report->first_difference + used, size - used, " %" PRIu64 " (%" PRIu64 ")", a->lanes[t], b->lanes[t]);
-    used += n < 0 ? 0 : (size_t)n;
-  }
-  if (used < size) {
-    (void)snprintf(report->first_difference + used, size - used, ", fetched %" PRIu64 " (%" PRIu64 "), prefetched %" PRIu64 " (%" PRIu64 ")", a->fetched,
-                   b->fetched, a->prefetch.copied, b->prefetch.copied);
+  const struct {
+    const char *name;
+    uint64_t recorded, replayed;
+  } count[] = {
+    {"scratch", a->lanes[KVL_TIER_SCRATCH], b->lanes[KVL_TIER_SCRATCH]},
+    {"tail", a->lanes[KVL_TIER_TAIL], b->lanes[KVL_TIER_TAIL]},
+    {"borrowed", a->lanes[KVL_TIER_PAGE], b->lanes[KVL_TIER_PAGE]},
+    {"bank", a->lanes[KVL_TIER_BANK], b->lanes[KVL_TIER_BANK]},
+    {"hot", a->lanes[KVL_TIER_HOT], b->lanes[KVL_TIER_HOT]},
+    {"host", a->lanes[KVL_TIER_HOST], b->lanes[KVL_TIER_HOST]},
+    {"fetched", a->fetched, b->fetched},
+    {"overflow", a->overflow, b->overflow},
+    {"violations", a->violations, b->violations},
+    {"shared lanes", a->shared_lanes, b->shared_lanes},
+    {"prefetch groups", recorded->groups, replayed->groups},
+    {"prefetch candidates", recorded->candidates, replayed->candidates},
+    {"prefetch resident", recorded->resident, replayed->resident},
+    {"prefetch copied", recorded->copied, replayed->copied},
+    {"prefetch dropped", recorded->dropped, replayed->dropped},
+    {"prefetch used", recorded->used, replayed->used},
+    {"prefetch unused", recorded->unused, replayed->unused},
+    {"prefetch later lanes", recorded->later_lanes, replayed->later_lanes},
+    {"prefetch later demand", recorded->later_demand, replayed->later_demand},
+  };
+  size_t size = sizeof report->first_difference;
+  int n = snprintf(report->first_difference, size, "line %" PRIu64 ", step %" PRIu64 " of GPU %u: recorded (replayed)", r->number, w->tag, w->gpu);
+  for (size_t i = 0, used = n < 0 ? 0 : (size_t)n; i < sizeof count / sizeof count[0] && used < size; i++) {
+    if (count[i].recorded != count[i].replayed) {
+      n = snprintf(report->first_difference + used, size - used, " %s %" PRIu64 " (%" PRIu64 ")", count[i].name, count[i].recorded, count[i].replayed);
+      used += n < 0 ? 0 : (size_t)n;
+    }
   }
 }
 
@@ -242,7 +265,7 @@ static void step_result(struct replay_plane *r, const struct kvl_log_wait *w)
   }
   if (memcmp(a->lanes, b->lanes, sizeof a->lanes) != 0 || a->fetched != b->fetched || a->overflow != b->overflow || a->violations != b->violations ||
       a->shared_lanes != b->shared_lanes || memcmp(&recorded, &replayed, sizeof recorded) != 0) {
-    note_difference(r, w, a, b);
+    note_difference(r, w, a, b, &recorded, &replayed);
   }
   count(&r->report->recorded, a);
   count(&r->report->replayed, b);

@@ -366,7 +366,7 @@ END_TEST
 START_TEST(counts)
 {
   static char text[LOG_MAX];
-  static const char *const words[] = {" lanes ", " rows ", " prefetch "};
+  static const char *const words[] = {" lanes ", " rows ", " prefetch "}, *const names[] = {" scratch 77777 (", " fetched 77777 (", " prefetch groups 77777 ("};
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     struct kvl_replay_report report;
     struct kvl_err err = {""};
@@ -379,6 +379,7 @@ START_TEST(counts)
     ck_assert_msg(report.steps_differ == 1, "%s: %llu steps", words[i], (unsigned long long)report.steps_differ);
     (void)snprintf(place, sizeof place, "line %u, step ", number);
     ck_assert_msg(strncmp(report.first_difference, place, strlen(place)) == 0, "%s", report.first_difference);
+    ck_assert_msg(strstr(report.first_difference, names[i]) != NULL, "%s", report.first_difference); /* what differs, and nothing else */
     check_line(report.first_difference);
   }
 }

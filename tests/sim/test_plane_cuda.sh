@@ -47,6 +47,8 @@ run speculation $drafts --set=node.kv_pool_bytes=33000000
 # shellcheck disable=SC2086
 run pools $pool --set=node.kv_pool_bytes=30000000
 # shellcheck disable=SC2086
+run "pools without layer sharing" $pool --set=node.kv_pool_bytes=30000000 --set=policy.layer_sharing=off --set=workload.requests=3
+# shellcheck disable=SC2086
 run "pools and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000
 # shellcheck disable=SC2086
 run "pools with a limit and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000 --set=policy.pool_rows_max=900
