@@ -92,7 +92,7 @@ static void put_link(FILE *out, const struct kvl_calibration *c)
   put_origin(out, c, "many of the smallest rows, falling with the range");
   (void)fputs("},\n    \"gather_us\": {\"value\": [", out);
   for (uint32_t i = 0; i < t->sizes * t->ranges * t->counts; i++) {
-    (void)fprintf(out, "%s%s[%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %s]", i > 0 ? ", " : "", i % t->counts == 0 ? "\n      " : "",
+    (void)fprintf(out, "%s%s[%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %s]", i > 0 ? "," : "", i % t->counts == 0 ? "\n      " : " ",
                   t->row_bytes[i / t->counts / t->ranges], t->range_bytes[i / t->counts % t->ranges], t->rows[i % t->counts], us_of_ns(t->ns[i], text));
   }
   (void)fputs("], ", out);
