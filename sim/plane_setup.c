@@ -115,6 +115,10 @@ int kvl_plane_setup_init(struct kvl_plane_setup *p, const struct kvl_scenario *s
   p->device.hot_rows = s->policy.hot_rows;
   p->device.bank_rows = s->policy.bank_rows;
   p->device.tail_tokens = s->policy.tail_tokens;
+  uint32_t tail_min = s->policy.page_tokens + KVL_STEP_QUERIES_MAX; /* resident mode takes any policy.tail_tokens: it has no use for it, but rows pass through */
+  if (s->mode == KVL_MODE_RESIDENT && p->device.tail_tokens < tail_min) {
+    p->device.tail_tokens = tail_min;
+  }
   p->device.evict = s->policy.eviction;
   p->device.seed = s->seed;
   int rc = fill_caches(p, s, first, err);
