@@ -423,6 +423,25 @@ static int read_search(struct kvl_capacity_plan *plan, const struct kvl_json *ro
 
 /* ---- the whole ---- */
 
+/* The scenario is there, as the rounds will look for it: a file's name begins in the plan's folder. */
+static int check_scenario(const struct kvl_capacity_plan *plan, const struct kvl_json *root, struct kvl_err *err)
+{
+  char path[KVL_PATH_CAP];
+  const char *slash = strrchr(plan->file, '/');
+  size_t n = strlen(plan->scenario);
+  bool is_file = strchr(plan->scenario, '/') != NULL || (n > 5 && strcmp(plan->scenario + n - 5, ".json") == 0);
+  int length = slash != NULL && is_file && plan->scenario[0] != '/' ? snprintf(path, sizeof path, "%.*s/%s", (int)(slash - plan->file), plan->file, plan->scenario) : 0;
+  struct kvl_err cause = {""};
+  if (length > 0 && length < (int)sizeof path && access(path, F_OK) == 0) {
+    return 0;
+  }
+  int rc = kvl_scenario_find_scenario(plan->scenario, path, &cause);
+  if (rc != 0) {
+    (void)kvl_scenario_bad(err, kvl_json_member(root, "scenario"), "scenario", "%s", cause.text);
+  }
+  return rc;
+}
+
 static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t size, const char *const *typed_targets, unsigned target_count, struct kvl_err *err)
 {
   static const char *const efforts[] = {"quick", "normal", "thorough"};
@@ -444,6 +463,7 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   rc = rc != 0 ? rc : by_file == NULL || plan->set == NULL ? no_memory(plan, err) : read_word(root, "name", by_file, KVL_PLAN_NAME_MAX, &plan->name, err);
   rc = rc != 0 ? rc : read_word(root, "note", "", 0, &plan->note, err);
   rc = rc != 0 ? rc : read_word(root, "scenario", NULL, KVL_PATH_CAP - 1, &plan->scenario, err);
+  rc = rc != 0 ? rc : check_scenario(plan, root, err);
   rc = rc != 0 ? rc : read_word(root, "effort", "normal", 0, &plan->effort_name, err);
   for (int e = 0; rc == 0 && e < 3; e++) {
     plan->effort = strcmp(plan->effort_name, efforts[e]) == 0 ? rows[e] : plan->effort;

@@ -1,0 +1,319 @@
+/* Plans: what a file asks for, what is said about files that are wrong, and that the search decides as it says: run by a made-up node whose answers are known. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/plan.h"
+#include "sim/plan_write.h"
+#include "tests/base/tap.h"
+
+#define BASE "\"scenario\": \"" KVL_TESTS "/base.json\""
+#define TARGET "\"target\": {\"ttft_p90_s\": 2}"
+
+static struct kvl_capacity_plan *parse_with(const char *text, const char *const *targets, unsigned count)
+{
+  struct kvl_capacity_plan *plan = NULL;
+  struct kvl_err err = {""};
+  int rc = kvl_plan_parse(&plan, text, strlen(text), KVL_TESTS "/p.json", NULL, 0, targets, count, &err);
+  ck_assert_msg(rc == 0, "%s", err.text);
+  return plan;
+}
+
+static struct kvl_capacity_plan *parse(const char *text)
+{
+  return parse_with(text, NULL, 0);
+}
+
+static void refuses(const char *text, const char *const *words)
+{
+  struct kvl_capacity_plan *plan = NULL;
+  struct kvl_err err = {""};
+  int rc = kvl_plan_parse(&plan, text, strlen(text), KVL_TESTS "/p.json", NULL, 0, NULL, 0, &err);
+  ck_assert_msg(rc == -EINVAL || rc == -ENOENT, "%s: %d", text, rc);
+  ck_assert_ptr_null(plan);
+  ck_assert_ptr_null(strchr(err.text, '\n'));
+  for (; *words != NULL; words++) {
+    ck_assert_msg(strstr(err.text, *words) != NULL, "\"%s\" lacks \"%s\"", err.text, *words);
+  }
+}
+#define REFUSES(text, ...) refuses(text, (const char *const[]){__VA_ARGS__, NULL})
+
+static const char *setting(const struct kvl_capacity_plan *plan, const char *key)
+{
+  for (unsigned i = 0; i < plan->sets; i++) {
+    if (strcmp(plan->set[i].key, key) == 0) {
+      return plan->set[i].value;
+    }
+  }
+  return NULL;
+}
+
+START_TEST(a_plan_says_what_it_asks)
+{
+  struct kvl_capacity_plan *p = parse("{" BASE ", \"gpu_hour\": 4, \"target\": {\"ttft_p90_s\": 2, \"rate_p10_tok_per_s\": 25, \"concurrency\": 8}, "
+                                      "\"nodes\": [{\"name\": \"a\"}, {\"name\": \"b\", \"gpu_hour\": 5, \"set\": {\"node.decode_gpus\": 2}}], "
+                                      "\"search\": {\"policy.hot_rows\": [512], \"speculation\": [\"none\"], \"policy.revoke_order\": [\"oldest\", \"least_selected\"]}}");
+  ck_assert_str_eq(p->name, "p");
+  ck_assert_uint_eq(p->nodes, 2);
+  ck_assert(p->node[0].gpu_hour > 3.9 && p->node[0].gpu_hour < 4.1 && p->node[1].gpu_hour > 4.9);
+  ck_assert(p->target[KVL_PLAN_TTFT] > 1.9 && isnan(p->target[KVL_PLAN_TPOT]) && p->target[KVL_PLAN_HOLD] > 7.9);
+  ck_assert_uint_eq(p->axes, KVL_AXES_OWN + 1);
+  ck_assert_str_eq(p->axis[KVL_AXES_OWN].label, "policy.revoke_order");
+  ck_assert(p->axis[KVL_AXIS_HOT].given && !p->axis[KVL_AXIS_MODE].given);
+  ck_assert_str_eq(setting(p, "limits.ttft_target_s"), "2.000000"); /* goodput counts what is asked for: 1 / 25 s a token */
+  ck_assert_str_eq(setting(p, "limits.tpot_target_ms"), "40.000000");
+  kvl_plan_free(p);
+  p = parse_with("{" BASE ", " TARGET "}", (const char *const[]){"ttft_p90_s=7", "tpot_p90_ms=30"}, 2);
+  ck_assert(p->target[KVL_PLAN_TTFT] > 6.9 && p->target[KVL_PLAN_TPOT] > 29.9);
+  kvl_plan_free(p);
+}
+END_TEST
+
+START_TEST(a_workload_replaces_the_scenarios_whole)
+{
+  struct kvl_capacity_plan *p = parse("{" BASE ", " TARGET ", \"workload\": {\"kind\": \"poisson\", \"rate_per_s\": 2, \"requests\": 9, \"input_tokens\": 300, \"output_tokens\": 5}}");
+  ck_assert_str_eq(setting(p, "workload.kind"), "\"poisson\"");
+  ck_assert_str_eq(setting(p, "workload.concurrency"), "0");
+  ck_assert_str_eq(setting(p, "workload.cached_tokens"), "0");
+  ck_assert_str_eq(setting(p, "workload.requests"), "9");
+  kvl_plan_free(p);
+  p = parse("{" BASE ", " TARGET ", \"workload\": \"mine.jsonl\"}");
+  ck_assert_str_eq(setting(p, "workload.kind"), "\"file\"");
+  ck_assert_str_eq(setting(p, "workload.file"), "\"" KVL_TESTS "/mine.jsonl\"");
+  kvl_plan_free(p);
+}
+END_TEST
+
+START_TEST(bad_plans_get_one_line)
+{
+  REFUSES("{", KVL_TESTS "/p.json");
+  REFUSES("[]", "p.json:1", "must be an object");
+  REFUSES("{" BASE ", \"traget\": {}}", "p.json:1", "traget", "nearest: target");
+  REFUSES("{" TARGET "}", "scenario", "is missing");
+  REFUSES("{" BASE "}", "target", "is missing");
+  REFUSES("{" BASE ", \"target\": {\"ttft_p99_s\": 2}}", "ttft_p99_s", "nearest: ttft_p90_s");
+  REFUSES("{" BASE ", \"target\": {\"ttft_p90_s\": -2}}", "ttft_p90_s", "more than 0");
+  REFUSES("{" BASE ", \"target\": {\"ttft_p90_s\": \"soon\"}}", "must be a number, is a string");
+  REFUSES("{" BASE ", \"target\": {\"concurrency\": 1.5}}", "whole number");
+  REFUSES("{" BASE ", " TARGET ", \"effort\": \"norml\"}", "nearest: normal");
+  REFUSES("{" BASE ", " TARGET ", \"repeats\": 10}", "repeats", "nearest: 9");
+  REFUSES("{" BASE ", " TARGET ", \"set\": {\"polcy.hot_rows\": 3}}", "polcy.hot_rows", "nearest");
+  REFUSES("{" BASE ", " TARGET ", \"set\": {\"seed\": 3}}", "seed", "plan's own");
+  REFUSES("{" BASE ", " TARGET ", \"search\": {\"policy.hot_row\": [3]}}", "policy.hot_row", "nearest: policy.hot_rows");
+  REFUSES("{" BASE ", " TARGET ", \"search\": {\"policy.hot_rows\": []}}", "one at least");
+  REFUSES("{" BASE ", " TARGET ", \"search\": {\"policy.hot_rows\": [512, 512]}}", "512 is given twice");
+  REFUSES("{" BASE ", " TARGET ", \"search\": {\"mode\": [\"adaptve\"]}}", "mode", "adaptive");
+  REFUSES("{" BASE ", " TARGET ", \"workload\": {\"requests\": 3}}", "workload.kind", "is missing");
+  REFUSES("{" BASE ", " TARGET ", \"workload\": {\"kind\": \"closed\", \"sessions\": 3}}", "workload.sessions");
+  REFUSES("{" BASE ", " TARGET ", \"workload\": 3}", "workload", "name of a file");
+  REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"set\": {}}]}", "name", "is missing");
+  REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}", "two are named a");
+  REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"a\", \"gpu_hour\": 1}, {\"name\": \"b\"}]}", "for all, or for none");
+  struct kvl_capacity_plan *plan = NULL;
+  struct kvl_err err = {""};
+  static const char text[] = "{" BASE "}";
+  ck_assert_int_eq(kvl_plan_parse(&plan, text, strlen(text), "p.json", NULL, 0, (const char *const[]){"ttft=2"}, 1, &err), -EINVAL);
+  ck_assert_ptr_nonnull(strstr(err.text, "--target=ttft=2: no such target (nearest: ttft_p90_s)"));
+}
+END_TEST
+
+/* ---- the search, with a node made up ---- */
+
+struct fake {
+  double ttft_resident;   /* of resident mode with one decode GPU */
+  bool fails;             /* every run in full */
+  const char *interrupt;  /* a round that is interrupted */
+  uint32_t rounds, runs, in_full;
+};
+
+static const char *value_of(const struct kvl_sweep *d, uint32_t point, const char *key)
+{
+  for (unsigned k = 0; k < d->keys; k++) {
+    if (strcmp(d->key[k], key) == 0) {
+      return d->value[(size_t)point * d->keys + k];
+    }
+  }
+  return NULL;
+}
+
+/* More GPUs halve the wait; larger hot caches raise the rate a little, and cost 1 % of output each step; adaptive is best by 5 %. */
+static int fake_run(void *context, const struct kvl_sweep *d, bool summary_only, struct kvl_plan_result *cell, struct kvl_err *err)
+{
+  struct fake *f = context;
+  const char *round = strstr(d->name, ": ") + 2;
+  (void)summary_only;
+  f->rounds++;
+  if (f->interrupt != NULL && strcmp(round, f->interrupt) == 0) {
+    return kvl_err_set(err, -EINTR, "interrupted");
+  }
+  for (uint32_t t = 0; t < kvl_sweep_tasks(d); t++) {
+    uint32_t p = t / d->repeats;
+    const char *mode = value_of(d, p, "mode"), *gpus = value_of(d, p, "node.decode_gpus"), *source = value_of(d, p, "selection.source"), *hot = value_of(d, p, "policy.hot_rows");
+    bool full = source == NULL, resident = strcmp(mode, "\"resident\"") == 0;
+    double n = gpus != NULL ? strtod(gpus, NULL) : 1, rows = hot != NULL ? strtod(hot, NULL) : 512;
+    f->runs++;
+    f->in_full += full;
+    if (full && f->fails) {
+      (void)snprintf(cell[t].reason, sizeof cell[t].reason, "made to fail");
+      continue;
+    }
+    cell[t].complete = true;
+    cell[t].run = (int64_t)f->runs;
+    struct kvl_summary *s = &cell[t].summary;
+    s->requests_completed = 6;
+    s->selections_total = full && !resident ? 1000 : 0;
+    s->ttft_s.p90 = f->ttft_resident / n * (resident ? 1 : 0.5);
+    s->request_rate_tok_per_s_p10 = 40 + rows / 1024 - (full && !resident ? 2 : 0);
+    s->tpot_ms.p90 = 1000 / s->request_rate_tok_per_s_p10;
+    s->output_throughput_tok_per_s = 100 * n * (strcmp(mode, "\"adaptive\"") == 0 ? 1.05 : 1) * (full ? 0.98 : 1);
+  }
+  return 0;
+}
+
+static const char fake_plan[] = "{\"name\": \"made up\", " BASE ", \"target\": {\"ttft_p90_s\": 1, \"rate_p10_tok_per_s\": 30}, "
+                                "\"search\": {\"node.decode_gpus\": [1, 2, 4], \"policy.hot_rows\": [512, 1024], \"speculation\": [\"none\"], \"policy.prefetch\": [\"none\"]}}";
+
+static char *answer_of(struct fake *f, const char *text)
+{
+  struct kvl_capacity_plan *plan = parse(text);
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  int rc = kvl_plan_find(&search, plan, fake_run, f, &err);
+  ck_assert_msg(rc == 0, "%s", err.text);
+  char *answer = kvl_plan_answer(search, NULL);
+  ck_assert_ptr_nonnull(answer);
+  kvl_plan_search_free(search);
+  kvl_plan_free(plan);
+  return answer;
+}
+
+START_TEST(the_cheapest_that_meets_the_target_is_recommended)
+{
+  struct fake f = {.ttft_resident = 1.8};
+  char *answer = answer_of(&f, fake_plan);
+  struct kvl_arena arena = {0};
+  struct kvl_json *root = NULL;
+  struct kvl_err err = {""};
+  ck_assert_int_eq(kvl_json_parse(&arena, answer, strlen(answer), "answer", &root, &err), 0);
+  ck_assert(kvl_plan_true(root, "met"));
+  /* 3 GPUs for 205.8 tok/s, 5 for 411.6: the more decode GPUs share the prefill GPU, the cheaper a token is */
+  ck_assert_str_eq(kvl_plan_word(root, "recommendation.settings.mode"), "adaptive");
+  ck_assert_str_eq(kvl_plan_word(root, "recommendation.settings.node.decode_gpus"), "");
+  const struct kvl_json *settings = kvl_plan_part(root, "recommendation.settings");
+  ck_assert_str_eq(kvl_json_member(settings, "node.decode_gpus")->text, "4");
+  ck_assert(kvl_plan_number(root, "recommendation.seeds.runs") > 2.5);
+  ck_assert(kvl_plan_number(root, "recommendation.targets.0.margin_percent") > 0);
+  ck_assert_str_ne(kvl_plan_word(root, "runner_up.what"), kvl_plan_word(root, "recommendation.what"));
+  ck_assert(kvl_plan_number(root, "search.candidates") > 14.5);
+  ck_assert_ptr_nonnull(kvl_plan_part(root, "sensitivity.4"));
+  ck_assert(kvl_plan_number(root, "search.screening_off_by_percent.output_throughput") > 1.9); /* 2 %, as made */
+  kvl_arena_free(&arena);
+  /* and again: the same bytes */
+  struct fake g = {.ttft_resident = 1.8};
+  char *again = answer_of(&g, fake_plan);
+  ck_assert_str_eq(answer, again);
+  ck_assert_uint_eq(f.runs, g.runs);
+  free(again);
+  free(answer);
+}
+END_TEST
+
+START_TEST(what_cannot_be_met_is_said_with_what_is_missing)
+{
+  struct fake f = {.ttft_resident = 16};
+  char *answer = answer_of(&f, fake_plan);
+  ck_assert_ptr_nonnull(strstr(answer, "\"met\": false"));
+  ck_assert_ptr_nonnull(strstr(answer, "The target cannot be met by any of the "));
+  ck_assert_ptr_nonnull(strstr(answer, "not even with a host link that carries everything in no time"));
+  ck_assert_ptr_nonnull(strstr(answer, "time to first token, p90 is 2.000 s, 100.0 % short of the 1.000 s asked for"));
+  free(answer);
+  /* without a miss it would do, with misses it does not: found out by runs in full */
+  struct fake g = {.ttft_resident = 0.5};
+  answer = answer_of(&g, "{" BASE ", \"target\": {\"rate_p10_tok_per_s\": 39.5}, \"search\": {\"mode\": [\"fixed\"], \"policy.hot_rows\": [512], \"node.decode_gpus\": [1]}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"met\": false"));
+  ck_assert_ptr_null(strstr(answer, "not even with"));
+  ck_assert_ptr_nonnull(strstr(answer, "rate of a request, p10 is 38.50 tok/s, 2.6 % short of the 39.50 tok/s asked for"));
+  free(answer);
+}
+END_TEST
+
+START_TEST(sessions_held_are_a_target)
+{
+  /* 60 MB hold 5 sessions in fixed mode: 8 need two decode GPUs */
+  struct fake f = {.ttft_resident = 0.5};
+  char *answer = answer_of(&f, "{" BASE ", \"target\": {\"concurrency\": 8}, \"search\": {\"node.decode_gpus\": [1, 2], \"policy.hot_rows\": [1024], \"mode\": [\"fixed\"]}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"met\": true"));
+  ck_assert_ptr_nonnull(strstr(answer, "Use decode_gpus 2, mode fixed"));
+  free(answer);
+}
+END_TEST
+
+START_TEST(failures_and_interruptions_are_told)
+{
+  struct fake f = {.ttft_resident = 0.5, .fails = true};
+  char *answer = answer_of(&f, fake_plan);
+  ck_assert_ptr_nonnull(strstr(answer, "\"recommendation\": null"));
+  ck_assert_ptr_nonnull(strstr(answer, "made to fail"));
+  free(answer);
+  struct kvl_capacity_plan *plan = parse(fake_plan);
+  static const char *const rounds[] = {"bound", "screen", "full", "fine", "repeat", "headroom", "sensitive"};
+  for (int i = 0; i < 7; i++) {
+    struct fake g = {.ttft_resident = 1.8, .interrupt = rounds[i]};
+    struct kvl_plan_search *search = NULL;
+    struct kvl_err err = {""};
+    ck_assert_int_eq(kvl_plan_find(&search, plan, fake_run, &g, &err), -EINTR);
+    ck_assert_ptr_null(search);
+    ck_assert_uint_eq(g.rounds, (unsigned)i + 1);
+  }
+  kvl_plan_free(plan);
+  /* no session fits in any mode */
+  struct fake h = {.ttft_resident = 0.5};
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  plan = parse("{" BASE ", " TARGET ", \"set\": {\"node.kv_pool_bytes\": 100000}}");
+  ck_assert_int_eq(kvl_plan_find(&search, plan, fake_run, &h, &err), -EINVAL);
+  ck_assert_ptr_nonnull(strstr(err.text, "cannot hold one session"));
+  kvl_plan_free(plan);
+}
+END_TEST
+
+START_TEST(comparing_is_by_target_then_cost_then_simplicity)
+{
+  struct kvl_plan_figures met = {.known = true, .worst = -0.1, .cost = 10}, cheap = {.known = true, .worst = -0.01, .cost = 9.8}, same = {.known = true, .worst = -0.2, .cost = 10.05},
+                          missed = {.known = true, .worst = 0.2, .cost = 1}, worse = {.known = true, .worst = 0.4, .cost = 0.1}, none = {.known = false};
+  ck_assert_int_lt(kvl_plan_compare(&met, 0, &missed, 0), 0);
+  ck_assert_int_lt(kvl_plan_compare(&cheap, 5, &met, 0), 0);
+  ck_assert_int_lt(kvl_plan_compare(&met, 1, &same, 2), 0);  /* within 1 %: the simpler */
+  ck_assert_int_lt(kvl_plan_compare(&same, 1, &met, 1), 0);  /* then the larger margin */
+  ck_assert_int_lt(kvl_plan_compare(&missed, 3, &worse, 0), 0);
+  ck_assert_int_lt(kvl_plan_compare(&worse, 0, &none, 0), 0);
+  ck_assert_int_eq(kvl_plan_compare(&none, 0, &none, 1), 0);
+}
+END_TEST
+
+START_TEST(answers_are_written_in_three_forms)
+{
+  struct fake f = {.ttft_resident = 1.8};
+  char *answer = answer_of(&f, fake_plan);
+  for (int format = 0; format < 3; format++) {
+    char *text = NULL;
+    size_t size = 0;
+    struct kvl_err err = {""};
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_int_eq(kvl_plan_write(out, (enum kvl_format)format, answer, &err), 0);
+    (void)fclose(out);
+    ck_assert_ptr_nonnull(strstr(text, format == KVL_FORMAT_TABLE ? "Recommendation\n" : format == KVL_FORMAT_TSV ? "\nmet\ttrue\n" : "\"met\": true"));
+    ck_assert_ptr_nonnull(strstr(text, "HiSparseConnector"));
+    free(text);
+  }
+  struct kvl_err err = {""};
+  ck_assert_int_eq(kvl_plan_write(stderr, KVL_FORMAT_TABLE, "{}", &err), -EINVAL);
+  free(answer);
+}
+END_TEST
+
+KVL_TAP_MAIN("plan", a_plan_says_what_it_asks, a_workload_replaces_the_scenarios_whole, bad_plans_get_one_line, the_cheapest_that_meets_the_target_is_recommended,
+             what_cannot_be_met_is_said_with_what_is_missing, sessions_held_are_a_target, failures_and_interruptions_are_told,
+             comparing_is_by_target_then_cost_then_simplicity, answers_are_written_in_three_forms)

@@ -1,0 +1,154 @@
+#!/bin/sh
+# `kvloan plan` from outside: the answer of a small plan to the byte, whatever the number of threads and however often it was killed; a target that cannot
+# be met; bad input; the page. test_plan_cli.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS PAGE_CHECK [SEED]
+# New golden answer: kvloan plan small.json --store=t.db --format=json | grep -v '"hash"' >small.golden
+set -u
+program=$1 here=$2 scenarios=$3 check=$4 seed=${5-$(date +%s)}
+case $check in /*) ;; *) check=$PWD/$check ;; esac
+case $program in /*) ;; *) program=$PWD/$program ;; esac
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export KVLOAN_SCENARIOS="$scenarios"
+cp "$here"/*.json "$here"/small.golden "$folder"/ && cd "$folder" || exit 1
+echo "# seed $seed"
+count=0 failed=0
+
+pass_or_fail() { # STATUS DESCRIPTION
+  count=$((count + 1))
+  if [ "$1" -eq 0 ]; then
+    echo "ok $count - $2"
+  else
+    echo "not ok $count - $2"
+    sed 's/^/# /' out err 2>/dev/null | head -40
+    failed=1
+  fi
+}
+
+run() { # ARGUMENTS... ; leaves out, err, code
+  "$program" "$@" >out 2>err </dev/null
+  code=$?
+}
+
+refuses() { # CODE WORDS ARGUMENTS... : one line on stderr, nothing on stdout
+  want=$1 words=$2
+  shift 2
+  run "$@"
+  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] && grep -qF -- "$words" err
+  pass_or_fail $? "refuses: $*"
+}
+
+random=$((seed % 2147483647 + 1))
+pause() { # up to $1 hundredths of a second
+  random=$((random * 48271 % 2147483647))
+  sleep "$((random % $1 / 100)).$(printf %02d $((random % $1 % 100)))"
+}
+
+# ---- a small plan ----
+run plan small.json --store=one.db --jobs=1 --format=json
+cp out want
+[ $code -eq 0 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q 'the recommendation is run [0-9]*, the runner-up run [0-9]* of one.db' err && grep -v '"hash"' out | cmp -s - small.golden
+pass_or_fail $? 'a small plan: the stored answer, to the byte'
+run plan small.json --store=two.db --jobs=2 --threads=2 --format=json
+[ $code -eq 0 ] && cmp -s out want
+pass_or_fail $? 'the same answer with two runs at once, two threads each'
+before=$("$program" results list --store=one.db --format=tsv | wc -l)
+run plan small.json --store=one.db --format=json
+[ $code -eq 0 ] && cmp -s out want && [ "$("$program" results list --store=one.db --format=tsv | wc -l)" -eq "$before" ]
+pass_or_fail $? 'started again it runs nothing and says the same'
+run plan --store=one.db --show --format=json
+[ $code -eq 0 ] && cmp -s out want
+pass_or_fail $? '--show prints it again from the store'
+run plan --store=one.db --show=small --format=tsv
+[ $code -eq 0 ] && grep -q "^met	true$" out && awk -F '\t' 'NF != 2 { bad = 1 } END { exit bad }' out
+pass_or_fail $? 'TSV: a key and a value a row'
+
+# the recommendation is a run of the store that gives these figures when it is repeated
+number=$("$program" plan small.json --store=one.db 2>&1 >/dev/null | sed -n 's/.*recommendation is run \([0-9]*\),.*/\1/p')
+"$program" results show --store=one.db "$number" --format=tsv | sed -n 's/^run.command\t\(kvloan\)\(.*\)\t$/\2/p' >command
+eval "\"\$program\" $(cat command) --quiet --format=tsv" >again 2>>err
+rate=$(awk -F '\t' '$1 == "request_rate_tok_per_s_p10" { print $2 }' again)
+[ -n "$rate" ] && grep -q "\"request_rate_tok_per_s_p10\": $rate" want
+pass_or_fail $? 'the command of the recommended run gives the figures of the answer'
+
+# ---- killed ----
+rounds=0 code=1
+while [ $rounds -lt 25 ]; do
+  rounds=$((rounds + 1))
+  "$program" plan small.json --store=killed.db --jobs=2 --quiet --format=json >got 2>err </dev/null &
+  parent=$!
+  pause 50
+  kill -9 $parent 2>/dev/null
+  wait $parent 2>/dev/null && break
+done
+run plan small.json --store=killed.db --quiet --format=json
+[ $code -eq 0 ] && cmp -s out want && ! ls | grep -q tasks- && [ "$("$program" results list --store=killed.db --format=tsv | wc -l)" -eq "$before" ]
+pass_or_fail $? "killed with -9 up to $rounds times it goes on: the same answer, no run lost or made twice"
+"$program" plan small.json --store=int.db --set=workload.output_tokens=400 >out 2>err </dev/null &
+parent=$!
+sleep 0.5
+kill -TERM $parent
+wait $parent
+code=$?
+[ $code -eq 130 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q 'the same command goes on' err && [ ! -s out ]
+pass_or_fail $? 'TERM ends it with 130 and one line, and no answer'
+
+# ---- what cannot be met ----
+run plan beyond.json --store=beyond.db
+[ $code -eq 0 ] && grep -q 'The target cannot be met by any of the' out && grep -q 'short by a factor of' out && grep -q MISSED out && grep -q 'best without a single miss' out
+pass_or_fail $? 'a target that cannot be met: said plainly, with what is missing'
+
+# ---- options instead of a file ----
+run plan --scenario=base.json --target=tpot_p90_ms=40 --set=selection.source=none --gpu-hour=2.5 --store=options.db --format=tsv
+[ $code -eq 0 ] && grep -q '^asked.target.tpot_p90_ms	40$' out && grep -q '^met	true$' out && grep -q '^asked.nodes.0.gpu_hour	2.5$' out
+pass_or_fail $? 'a scenario and a target are enough'
+awk 'BEGIN { for (i = 0; i < 12; i++) printf "{\"timestamp\": %d, \"input_length\": %d, \"output_length\": 30, \"hash_ids\": []}\n", i * 200, 4000 + i % 3 * 2000 }' >mine.jsonl
+run plan --scenario=base.json --workload=mine.jsonl --target=ttft_p90_s=2 --store=file.db --format=tsv
+[ $code -eq 0 ] && grep -q 'the requests of mine.jsonl' out && grep -q '^met	true$' out
+pass_or_fail $? 'a workload file'
+
+# ---- nodes compared, by price ----
+cat >nodes.json <<'END'
+{"name": "nodes", "scenario": "base.json", "target": {"ttft_p90_s": 2},
+ "nodes": [{"name": "dear", "gpu_hour": 9}, {"name": "cheap", "gpu_hour": 2, "set": {"hardware.link.copy_gb_per_s": 20}}],
+ "search": {"mode": ["fixed"], "policy.hot_rows": [1024], "node.decode_gpus": [1]}, "repeats": 1}
+END
+run plan nodes.json --store=nodes.db --format=tsv
+[ $code -eq 0 ] && grep -q '^recommendation.settings.node	cheap$' out && grep -q '^runner_up.settings.node	dear$' out
+pass_or_fail $? 'of two nodes the cheaper'
+
+# ---- the page ----
+run report --store=one.db --plan=latest --out=plan.html
+[ $code -eq 0 ] && "$check" plan.html 2>>err && grep -q '<h1>Plan: small</h1>' plan.html && ! grep -q '<script' plan.html && grep -q 'To buy' plan.html
+pass_or_fail $? 'report: a page of the plan'
+run report --store=beyond.db --plan=beyond --out=beyond.html
+[ $code -eq 0 ] && "$check" beyond.html 2>>err && grep -q 'What can be reached at all' beyond.html
+pass_or_fail $? 'report: a page of a plan that cannot be met'
+refuses 1 'holds no plan smal (nearest: small)' report --store=one.db --plan=smal
+refuses 1 'holds no plans' plan --store=int.db --show
+
+# ---- bad input ----
+refuses 2 'where to? --store=FILE' plan small.json
+refuses 2 'which plan?' plan --store=x.db
+refuses 2 'a plan or --scenario, not both' plan small.json --scenario=base.json --store=x.db
+refuses 2 'did you mean' plan small.json --store=x.db --jbos=2
+refuses 2 '--jobs=0: not a number from 1 to 1024' plan small.json --store=x.db --jobs=0
+refuses 1 'there is no such plan (nearest: published-256)' plan published-265 --store=x.db
+refuses 1 '--target=ttft_p90=3: no such target (nearest: ttft_p90_s)' plan small.json --target=ttft_p90=3 --store=x.db
+refuses 1 '--target=ttft_p90_s=soon: must be TARGET=NUMBER' plan small.json --target=ttft_p90_s=soon --store=x.db
+refuses 1 'policy.hotrows: unknown key (nearest: policy.hot_rows)' plan small.json --set=policy.hotrows=3 --store=x.db
+sed 's/"target"/"targets"/' small.json >bad.json
+refuses 1 'bad.json:5: targets: not a part of a plan (nearest: target)' plan bad.json --store=x.db
+sed 's/base.json/bsae.json/' small.json >bad.json
+refuses 1 'bad.json:4: scenario' plan bad.json --store=x.db
+run plan small.json --set=node.kv_pool_bytes=100000 --store=x.db
+[ $code -eq 1 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q 'cannot hold one session' err
+pass_or_fail $? 'a node that holds no session: one line'
+[ ! -e x.db ]
+pass_or_fail $? 'and no store is made for any of it'
+for plan in "$scenarios"/plans/*.json; do
+  run plan "$plan" --store=none/x.db --quiet
+  [ $code -eq 1 ] && grep -q 'none/x.db' err # it is read, and only the folder is missing
+  pass_or_fail $? "scenarios/plans/$(basename "$plan") is a plan"
+done
+echo "1..$count"
+exit $failed
