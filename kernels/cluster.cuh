@@ -42,16 +42,29 @@ __device__ void store_in_block(uint32_t *shared, uint32_t block, uint32_t value)
 #endif
 }
 
-__device__ void or_in_block(uint32_t *shared, uint32_t block, uint32_t value)
+__device__ void flip_in_block(uint32_t *shared, uint32_t block, uint32_t value)
 {
 #if __CUDA_ARCH__ >= 900
   uint32_t local = (uint32_t)__cvta_generic_to_shared(shared);
   uint32_t remote;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(block));
-  asm volatile("red.relaxed.cluster.shared::cluster.or.b32 [%0], %1;" ::"r"(remote), "r"(value) : "memory");
+  asm volatile("red.relaxed.cluster.shared::cluster.xor.b32 [%0], %1;" ::"r"(remote), "r"(value) : "memory");
 #else
   (void)block;
-  atomicOr(shared, value);
+  atomicXor(shared, value);
+#endif
+}
+
+__device__ void store_in_block(uint2 *shared, uint32_t block, uint2 value)
+{
+#if __CUDA_ARCH__ >= 900
+  uint32_t local = (uint32_t)__cvta_generic_to_shared(shared);
+  uint32_t remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(block));
+  asm volatile("st.shared::cluster.v2.u32 [%0], {%1, %2};" ::"r"(remote), "r"(value.x), "r"(value.y) : "memory");
+#else
+  (void)block;
+  *shared = value;
 #endif
 }
 

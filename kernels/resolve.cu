@@ -8,14 +8,17 @@
 //   look up   Every block takes its share of the lanes. Page map and dense map are read at once (independent loads); a hit stamps its slot.
 //             A miss claims its row with atomicMax(place_of_row[row], -1 - lane): whatever the order, the first lane of the request wins.
 //             Claims are negative, so a concurrent look-up of that row still sees "not here": look-ups read the state before the
-//             transaction.
+//             transaction. What the claim found tells who fetches the row (the first in time: it found it empty) and who won so far.
 //   barrier   The blocks tell each other how many lanes missed. None: done.
-//   dedup     A block reads back its claims: lanes that won are the distinct misses. It sets their bits in every block of the cluster and
-//             starts their host reads, into registers.
-//   victims   Block 0 picks the oldest slots, in order (victims.cuh), into every block.
+//   dedup     Every block learns the winners: a bit a lane, flipped on when the lane becomes the first of its row so far and off when another
+//             takes over. Each block starts the host reads of the rows it fetches.
+//   victims   Block 0 picks the oldest slots, in order (victims.cuh), and tells the others.
 //   barrier
 //   place     The rank of a winning lane among all (a prefix sum over bit words) is its place in order of first appearance: the rank-th
-//             victim, or overflow. Addresses are written, rows stored as they arrive, then maps and stamps.
+//             victim, or overflow. Addresses, maps and stamps are written, then rows as they arrive.
+//
+// The host link, as measured on an H200: with it busy a load from memory, of any multiprocessor nearby, waits behind it, so everything that is
+// needed is loaded before the first host read; and it counts requests, of 128 bytes at most, so no line is asked for twice.
 //
 // Determinism: no result depends on the order in which atomics or blocks run.
 #include <cuda_runtime.h>
@@ -30,43 +33,74 @@
 namespace {
 
 constexpr int OWN = 1024;         // lanes of a block whose misses are listed in shared memory; more are listed in the work memory
+constexpr int AHEAD = 6;          // vectors that a thread has under way from the host
 constexpr int WORDS = KVL_LANES_MAX / 32;
 constexpr int GROUP = 4;          // neighbouring lanes of one block; groups go to blocks in turn, so that misses spread evenly
+constexpr uint32_t SORTED = 96;   // rows of a block, at most, that are fetched in the order of their addresses
 constexpr uint32_t CLUSTER_MAX = 8; // 16 was tried: its barriers cost what its reads gain
 
-struct rank_memory {
-  uint32_t prefix[WORDS];       // winning lanes before a word
-};
-
 template <int NT> struct block_memory {
-  union {
-    victim_memory<NT> victim;
-    rank_memory rank;
-  };
+  victim_memory<NT> victim;
   kvl_resolve_entry entry;
-  uint32_t lists[6][OWN];
-  uint32_t slot[OWN];           // victims, when there are no more
+  uint32_t lists[3][OWN];
+  uint2 slot[OWN];              // victims and the rows in them, when there are no more
   uint32_t first[WORDS];        // bit per lane of the request: it won its row
+  uint32_t prefix[WORDS];       // winning lanes before a word
+  uint16_t next[OWN];           // by lane: the lane before it that took its row over from it; one block alone, with few lanes
+  uint16_t order[SORTED];       // own misses by row
   uint32_t scan[NT / 32 + 1];
   uint32_t misses_of[CLUSTER_MAX];
   uint32_t tier[KVL_TIERS + 2]; // counters, violations, nothing to count
-  uint32_t misses, own, doubles, old, stamps;
+  uint32_t misses, own, others, old, stamps;
+  uint32_t doubles_of[CLUSTER_MAX];
   uint32_t found;               // victims found
 };
 
-// The misses of a block, in three lists without order: lanes that missed; of those, the first of its row in the request (own: this block
-// fetches it); the others.
-struct miss_lists {
-  uint32_t *lane, *row;
-  uint32_t *own_lane, *own_row; // own_lane becomes the address it goes to
-  uint32_t *double_lane, *double_first;
+// The lanes of a block that missed, without order. From the front: lanes that claimed their row first in time (own: this block fetches the
+// row); from the back: the others. `to`: the lane that won the row, then the address that it goes to.
+struct miss_list {
+  uint32_t *lane, *row, *to;
+  uint32_t room;
+  __device__ uint32_t index(uint32_t i, uint32_t own) const { return i < own ? i : room - 1 - (i - own); }
+};
+
+// What a lane that missed asked for its row, and what it found there. Looked at a turn later, when the answer has come.
+struct claim {
+  uint32_t row = UINT32_MAX; // none
+  uint32_t lane = 0;
+  int32_t seen = 0;
+  template <typename memory> __device__ void settle(memory &s, const miss_list &miss, uint32_t blocks, bool linked)
+  {
+    if (row == UINT32_MAX) {
+      return;
+    }
+    const bool fetches = seen == KVL_PLACE_EMPTY;
+    const uint32_t other = fetches ? UINT32_MAX : (uint32_t)(-1 - seen);
+    uint32_t at = fetches ? atomicAdd(&s.own, 1u) : miss.room - 1 - atomicAdd(&s.others, 1u);
+    miss.lane[at] = lane;
+    miss.row[at] = row;
+    miss.to[at] = min(lane, other);
+    if (linked && !fetches && lane < other) {
+      s.next[other] = (uint16_t)lane;
+    }
+    if (lane < other) { // the first so far: a lane becomes so at most once and is superseded at most once, so bits may flip in any order
+#pragma unroll 1
+      for (uint32_t c = 0; c < blocks; c++) {
+        flip_in_block(&s.first[lane / 32], c, 1u << (lane & 31));
+        if (!fetches) {
+          flip_in_block(&s.first[other / 32], c, 1u << (other & 31));
+        }
+      }
+    }
+    row = UINT32_MAX;
+  }
 };
 
 // Loads go out in two waves: entry, queries and rows; then head, dense map and page map, before it is known whether the row may be seen.
 template <int NT>
-__device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t worker,
-                            uint32_t workers,
-                            uint32_t lanes, kvl_cache_head &head)
+__device__ uint64_t look_up(block_memory<NT> &s, const miss_list &miss, const kvl_resolve_batch &b, uint32_t slots, uint32_t worker,
+                            uint32_t workers, uint32_t lanes, const cluster_barrier &barrier, bool linked,
+                            kvl_cache_head &head, claim &last)
 {
   const kvl_resolve_entry &e = s.entry;
   const uint32_t lane_id = threadIdx.x & 31;
@@ -82,6 +116,7 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const k
   uint32_t next_row = row_of(threadIdx.x);
 #pragma unroll 1
   for (uint32_t slot = threadIdx.x; slot - lane_id < slots || first_turn; slot += NT) {
+    const bool second_later = first_turn;
     uint32_t lane = lane_of(slot);
     bool real = slot < slots && lane < lanes;
     uint32_t row = next_row;
@@ -109,6 +144,7 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const k
     if (row < e.rows_max && (!e.whole || frame < 0)) {
       place = __ldcg(e.place_of_row + row);
     }
+    last.settle(s, miss, barrier.blocks, linked);
     uint32_t visible = min((uint32_t)max(boundary, 0), head.committed + head.scratch);
     kvl_addr addr = KVL_NONE;
     uint32_t tier = KVL_TIERS + 1; // nothing to count
@@ -133,23 +169,20 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_lists &miss, const k
     } else {
       tier = KVL_TIER_HOST;
       missed = true;
-      atomicMax(e.place_of_row + row, -1 - (int32_t)lane);
+      last.row = row;
+      last.lane = lane;
+      last.seen = atomicMax(e.place_of_row + row, -1 - (int32_t)lane);
     }
     tally += UINT64_C(1) << (8 * tier);
     uint32_t missed_lanes = __ballot_sync(~0u, missed);
-    if (missed_lanes != 0) {
-      uint32_t at = 0;
-      if (lane_id == 0) {
-        at = atomicAdd(&s.misses, (uint32_t)__popc(missed_lanes));
-      }
-      at = __shfl_sync(~0u, at, 0) + __popc(missed_lanes & ((1u << lane_id) - 1));
-      if (missed) {
-        miss.lane[at] = lane;
-        miss.row[at] = row;
-      }
+    if (missed_lanes != 0 && lane_id == 0) {
+      atomicAdd(&s.misses, (uint32_t)__popc(missed_lanes));
     }
     if (real && !missed) {
       addresses[lane] = addr;
+    }
+    if (second_later && barrier.blocks > 1) {
+      barrier.wait(); // the other blocks have started
     }
   }
   return tally;
@@ -174,12 +207,46 @@ template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tall
   }
 }
 
+// Copies from the host run beside everything else, into a ring of shared memory: AHEAD places a thread, which it alone fills and empties. Through
+// registers they would not: the compiler has six scoreboards, gives the loads one that other instructions use too, and those then wait for
+// the host. `.ca`, not `.cg`: past the first-level cache a warp's rows come in pieces of 32 bytes, at a half to a third of the rate.
+template <typename V> __device__ __forceinline__ void start_copy(V *to, const V *from)
+{
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(V)) : "memory");
+}
+__device__ __forceinline__ void end_turn() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int TURNS> __device__ __forceinline__ void await_turn() // all but the last TURNS turns have landed
+{
+  asm volatile("cp.async.wait_group %0;" ::"n"(TURNS) : "memory");
+}
+
+// The rows that a warp fetches: every (NT / 32)-th of the block's, each in `chunks` loads of 32 lanes that begin where lines of 128 bytes do, so
+// that no line is asked for twice: the host link counts requests.
+template <int NT, typename V> struct row_cursor {
+  static constexpr uint32_t LINE = 128 / sizeof(V);
+  uint32_t row, chunk;
+  __device__ row_cursor() : row(threadIdx.x >> 5), chunk(0) {}
+  __device__ void next(uint32_t chunks)
+  {
+    if (++chunk == chunks) {
+      chunk = 0;
+      row += NT / 32;
+    }
+  }
+  __device__ static uint32_t chunks_of(uint32_t per_row) { return (per_row + LINE - 1 + 31) / 32; }
+  __device__ uint32_t unit(uint32_t from) const // past the row for lanes that have no part of it
+  {
+    return chunk * 32 + (threadIdx.x & 31) - from / (uint32_t)sizeof(V) % LINE;
+  }
+};
+
 // V: the widest vector that divides a row. THREADS: of a multiprocessor; 65,536 / THREADS registers each.
 template <int NT, int THREADS, typename V>
 __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_constant__ kvl_resolve_batch b)
 {
   __shared__ block_memory<NT> s;
-  constexpr int AHEAD = 6; // vectors a thread has in flight from the host
+  extern __shared__ uint4 ring_memory[];
+  V *const ring = (V *)ring_memory + threadIdx.x; // place t: ring[t * NT]
   const kvl_resolve_entry &e = s.entry;
   const uint32_t lanes = b.queries_max * b.k;
   const uint32_t words = (lanes + 31) / 32;
@@ -203,8 +270,9 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
   }
   if (threadIdx.x == 0) {
     s.misses = 0;
+    s.old = 0;
     s.own = 0;
-    s.doubles = 0;
+    s.others = 0;
   }
   for (uint32_t w = threadIdx.x; w < words; w += NT) {
     s.first[w] = 0;
@@ -212,15 +280,15 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
   barrier.arrive(); // every block of the cluster has started: below they write into each other's memory
 
   uint32_t *victims = b.work + (size_t)blockIdx.y * KVL_RESOLVE_WORK_WORDS(lanes, hot_rows);
-  miss_lists miss;
-  if (slots <= OWN) {
-    miss = {s.lists[0], s.lists[1], s.lists[2], s.lists[3], s.lists[4], s.lists[5]};
-  } else {
-    uint32_t *list = victims + victims_max + worker * 6 * slots;
-    miss = {list, list + slots, list + 2 * slots, list + 3 * slots, list + 4 * slots, list + 5 * slots};
+  miss_list miss = {s.lists[0], s.lists[1], s.lists[2], slots};
+  if (slots > OWN) {
+    uint32_t *list = victims + victims_max + worker * 3 * slots;
+    miss = {list, list + slots, list + 2 * slots, slots};
   }
+  const bool linked = blocks == 1 && lanes <= OWN;
   kvl_cache_head head;
-  uint64_t tally = look_up<NT>(s, miss, b, slots, worker, workers, lanes, head);
+  claim last;
+  uint64_t tally = look_up<NT>(s, miss, b, slots, worker, workers, lanes, barrier, linked, head, last);
   if (e.request == KVL_NONE) {
     for (uint32_t lane = block * NT + threadIdx.x; lane < lanes; lane += blocks * NT) {
       addresses[lane] = KVL_NONE;
@@ -232,13 +300,17 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     return;
   }
   const uint32_t seq = head.seq + 1;
-  barrier.wait();
   __syncthreads();
-  const uint32_t misses = s.misses;
   if (threadIdx.x < blocks) {
-    store_in_block(&s.misses_of[block], threadIdx.x, misses);
+    store_in_block(&s.misses_of[block], threadIdx.x, s.misses);
   }
   barrier.arrive();
+  // Loads go out before the answers to the claims are waited for. One block alone has all its hits stamped by now.
+  ages_held<NT> held;
+  if (blocks == 1 && s.misses > 0) {
+    held.load(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
+  }
+  last.settle(s, miss, blocks, linked);
   barrier.wait();
   uint32_t missed = 0;
   for (uint32_t i = 0; i < blocks; i++) {
@@ -253,86 +325,116 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
     return;
   }
-
-  stamps_held<NT> held;
-  if (block == 0) {
-    held.load(e.stamp, e.pinned, hot_rows, seq);
-  }
-
-  // Dedup: who won its row. Every block of the cluster learns every winner.
-  for (uint32_t i = threadIdx.x; i < misses; i += NT) {
-    uint32_t lane = miss.lane[i];
-    uint32_t row = miss.row[i];
-    uint32_t winner = (uint32_t)(-1 - __ldcg(e.place_of_row + row));
-    if (winner == lane) {
-      uint32_t at = atomicAdd(&s.own, 1u);
-      miss.own_lane[at] = lane;
-      miss.own_row[at] = row;
-      for (uint32_t c = 0; c < blocks; c++) {
-        or_in_block(&s.first[lane / 32], c, 1u << (lane & 31));
-      }
-    } else {
-      uint32_t at = atomicAdd(&s.doubles, 1u);
-      miss.double_lane[at] = lane;
-      miss.double_first[at] = winner;
+  const bool picks = block == 0;
+  if (picks) {
+    if (blocks > 1) {
+      held.load(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
+    }
+    if (held.classify(seq)) {
+      s.old = 1;
     }
   }
   __syncthreads();
-  // Host reads of this block's own misses before their places are known, as many as registers hold. When they are few they start before
-  // block 0 picks victims. Many would make it wait: with the host link busy, every access of the multiprocessor to memory waits behind it
-  // (measured; through the bulk copy engine as well, which moreover fetches rows of this size at half the rate).
   const uint32_t own = s.own;
-  const uint32_t per_row = (b.fetch_bytes != 0 ? b.fetch_bytes : b.row_bytes) / (uint32_t)sizeof(V);
-  const uint32_t units = own * per_row;
-  const bool few = units <= NT;
-  const uint32_t row_step = NT / per_row;
-  const uint32_t unit_step = NT % per_row;
-  V ahead[AHEAD];
-  uint32_t r = threadIdx.x / per_row;
-  uint32_t u = threadIdx.x % per_row;
-  uint32_t unit = threadIdx.x;
-  auto step = [&](uint32_t &row, uint32_t &column) { // NT vectors on
-    row += row_step;
-    column += unit_step;
-    if (column >= per_row) {
-      column -= per_row;
-      row++;
+  const uint32_t others = s.others;
+  // The lanes that won each row, where that was another lane: read back before the map changes.
+  auto read_winners = [&]() {
+    for (uint32_t i = threadIdx.x; i < own + others; i += NT) {
+      uint32_t at = miss.index(i, own);
+      uint32_t lane = miss.to[at];
+      auto won = [&]() { return (s.first[lane / 32] >> (lane & 31)) & 1; };
+      if (linked) {
+        while (!won()) {
+          lane = s.next[lane];
+        }
+      } else if (!won()) {
+        lane = (uint32_t)(-1 - __ldcg(e.place_of_row + miss.row[at]));
+      }
+      miss.to[at] = lane;
     }
   };
-  auto from_host = [&](uint32_t row, uint32_t column) {
-    return __ldg((const V *)(e.host_rows + (size_t)miss.own_row[row] * b.row_bytes) + column);
-  };
-  auto to_arena = [&](uint32_t row, uint32_t column) -> V & {
-    return ((V *)(b.arena + (size_t)miss.own_lane[row] * b.row_bytes))[column];
-  };
-  if (few && unit < units) {
-    ahead[0] = from_host(r, u);
+  // Host reads of this block's rows start before their places are known, as many as the ring holds. Once they are under way, a load of this
+  // multiprocessor from memory returns only behind them (measured). So block 0, which picks victims, has what it needs for that in
+  // registers by now; when it has not, or when others wait for it, its reads start afterwards.
+  const uint32_t per_row = (b.fetch_bytes != 0 ? b.fetch_bytes : b.row_bytes) / (uint32_t)sizeof(V);
+  const uint32_t chunks = row_cursor<NT, V>::chunks_of(per_row);
+  // By address: a bare gather, a block a request, gains a quarter by it (neighbours in time share translations); here it costs nothing.
+  const bool sorted = own <= SORTED;
+  if (sorted && threadIdx.x < own) {
+    uint32_t row = miss.row[threadIdx.x];
+    uint32_t below = 0;
+    for (uint32_t i = 0; i < own; i++) {
+      below += miss.row[i] < row;
+    }
+    s.order[below] = (uint16_t)threadIdx.x;
   }
-  count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
+  __syncthreads();
+  row_cursor<NT, V> in;
+  auto which = [&](uint32_t i) { return sorted ? s.order[i] : i; };
+  auto start = [&](int t) {
+    if (in.row < own) {
+      const unsigned char *from = e.host_rows + (size_t)miss.row[which(in.row)] * b.row_bytes;
+      uint32_t unit = in.unit((uint32_t)(uintptr_t)from);
+      if (unit < per_row) {
+        start_copy(ring + t * NT, (const V *)from + unit);
+      }
+      in.next(chunks);
+    }
+    end_turn();
+  };
+  auto start_all = [&]() {
+    if (own > 0) {
+#pragma unroll
+      for (int t = 0; t < AHEAD; t++) {
+        start(t);
+      }
+    }
+  };
+  const bool early = !picks || (blocks == 1 && hot_rows <= KEYS);
+  if (blocks == 1) {
+    read_winners();
+  } else if (threadIdx.x < blocks) {
+    store_in_block(&s.doubles_of[block], threadIdx.x, others);
+  }
+  if (!picks) {
+    barrier.arrive();
+  }
+  if (early) {
+    start_all();
+  }
   const bool victims_here = missed <= OWN;
-  if (block == 0) {
-    const victim_sink sink = {s.slot, victims, blocks, victims_here};
-    uint32_t found = pick_victims<NT>(s, held, e.stamp, e.pinned, hot_rows, seq, min(missed, victims_max), sink);
+  if (picks) {
+    const victim_sink sink = {s.slot, victims, victims_here};
+    uint32_t found = pick_victims<NT>(s, held, e.stamp, e.pinned, e.row_of_place, hot_rows, seq, min(missed, victims_max), sink);
     if (threadIdx.x < blocks) {
       store_in_block(&s.found, threadIdx.x, found);
     }
-  }
-  __syncthreads();
-  barrier.arrive();
-  if (!few) {
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      if (unit + i * NT < units) {
-        ahead[i] = from_host(r, u);
+    for (uint32_t i = threadIdx.x; victims_here && i < found * blocks; i += NT) {
+      uint32_t c = i & (blocks - 1);
+      if (c != 0) {
+        store_in_block(&s.slot[i / blocks], c, s.slot[i / blocks]);
       }
-      step(r, u);
+    }
+    barrier.arrive();
+    if (!early) {
+      start_all();
     }
   }
+  count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
   barrier.wait();
+  uint32_t doubles = 0;
+  if (blocks > 1) {
+    for (uint32_t i = 0; i < blocks; i++) {
+      doubles += s.doubles_of[i];
+    }
+    if (doubles > 0) {
+      read_winners();
+      barrier.arrive();
+      barrier.wait();
+    }
+  }
 
-  // Ranks.
-  rank_memory &k = s.rank;
-  const uint32_t found = s.found;
+  // Ranks: winning lanes before each word.
   uint32_t distinct = 0;
 #pragma unroll 1
   for (uint32_t base = 0; base < words; base += NT) {
@@ -340,91 +442,80 @@ __global__ void __launch_bounds__(NT, THREADS / NT) resolve_kernel(const __grid_
     uint32_t total;
     uint32_t before = block_scan<NT>(word < words ? (uint32_t)__popc(s.first[word]) : 0, s.scan, &total);
     if (word < words) {
-      k.prefix[word] = distinct + before;
+      s.prefix[word] = distinct + before;
     }
     distinct += total;
   }
   __syncthreads();
+
+  const uint32_t found = s.found;
   const uint32_t placed = min(found, distinct);
-  auto rank_of = [&](uint32_t lane) { return k.prefix[lane / 32] + __popc(s.first[lane / 32] & ((1u << (lane & 31)) - 1)); };
-  auto place_of = [&](uint32_t rank) {
-    if (rank >= placed) {
-      return e.bases.overflow + (kvl_addr)(rank - placed);
-    }
-    return e.bases.hot + (kvl_addr)(victims_here ? s.slot[rank] : __ldcg(victims + rank));
-  };
-
-  // Where this block's rows go, and its addresses.
-  for (uint32_t i = threadIdx.x; i < misses - own; i += NT) {
-    addresses[miss.double_lane[i]] = place_of(rank_of(miss.double_first[i]));
-  }
-  for (uint32_t i = threadIdx.x; i < own; i += NT) {
-    uint32_t lane = miss.own_lane[i];
-    uint32_t rank = rank_of(lane);
-    kvl_addr to = place_of(rank);
-    addresses[lane] = to;
-    if (b.fetches != nullptr) {
-      b.fetches[(size_t)blockIdx.y * lanes + rank] = kvl_fetch{(kvl_row)miss.own_row[i], to};
-    }
-    miss.own_lane[i] = (uint32_t)to;
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    stamp_both(b.stamp);
-  }
-
-  // Bytes: those under way, then the rest.
-  r = threadIdx.x / per_row;
-  u = threadIdx.x % per_row;
-#pragma unroll
-  for (int i = 0; i < AHEAD; i++) {
-    if (unit < units) {
-      to_arena(r, u) = ahead[i];
-    }
-    unit += NT;
-    step(r, u);
-  }
-  while (unit < units) {
-    uint32_t r0 = r;
-    uint32_t u0 = u;
-    uint32_t first = unit;
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      if (unit < units) {
-        ahead[i] = from_host(r, u);
-      }
-      unit += NT;
-      step(r, u);
-    }
-#pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-      if (first + i * NT < units) {
-        to_arena(r0, u0) = ahead[i];
-      }
-      step(r0, u0);
-    }
-  }
-
-  // State.
-  for (uint32_t i = threadIdx.x; i < own; i += NT) {
-    uint32_t row = miss.own_row[i];
-    uint32_t slot = miss.own_lane[i] - (uint32_t)e.bases.hot;
-    bool hot = slot < hot_rows;
+  auto rank_of = [&](uint32_t lane) { return s.prefix[lane / 32] + __popc(s.first[lane / 32] & ((1u << (lane & 31)) - 1)); };
+  const bool known = blocks == 1 || doubles > 0; // else every lane that missed won its row
+  // Addresses, and the state of the rows that this block fetches.
+  for (uint32_t i = threadIdx.x; i < own + others; i += NT) {
+    uint32_t at = miss.index(i, own);
+    uint32_t lane = miss.lane[at];
+    uint32_t rank = rank_of(known ? miss.to[at] : lane);
+    uint2 victim = {0, 0};
+    bool hot = rank < placed;
     if (hot) {
-      kvl_row old = e.row_of_place[slot];
-      if (old >= 0) {
-        e.place_of_row[old] = KVL_PLACE_EMPTY;
+      if (victims_here) {
+        victim = s.slot[rank];
+      } else {
+        victim.x = __ldcg(victims + rank);
+        if (i < own) {
+          victim.y = (uint32_t)__ldcg(e.row_of_place + victim.x);
+        }
       }
-      e.row_of_place[slot] = (kvl_row)row;
-      e.stamp[slot] = seq;
     }
-    e.place_of_row[row] = hot ? (int32_t)slot : KVL_PLACE_EMPTY;
+    kvl_addr to = hot ? e.bases.hot + (kvl_addr)victim.x : e.bases.overflow + (kvl_addr)(rank - placed);
+    addresses[lane] = to;
+    if (i < own) {
+      kvl_row row = (kvl_row)miss.row[at];
+      if (b.fetches != nullptr) {
+        b.fetches[(size_t)blockIdx.y * lanes + rank] = kvl_fetch{row, to};
+      }
+      miss.to[at] = (uint32_t)to;
+      if (hot) {
+        if ((kvl_row)victim.y >= 0) {
+          e.place_of_row[victim.y] = KVL_PLACE_EMPTY;
+        }
+        e.row_of_place[victim.x] = row;
+        e.stamp[victim.x] = seq;
+      }
+      e.place_of_row[row] = hot ? (int32_t)victim.x : KVL_PLACE_EMPTY;
+    }
   }
   if (block == 0 && threadIdx.x == 0) {
     e.head->seq = seq;
     b.fetch_count[blockIdx.y] = distinct;
     atomicAdd((unsigned long long *)&b.counts[blockIdx.y].fetched, (unsigned long long)distinct);
     atomicAdd((unsigned long long *)&b.counts[blockIdx.y].overflow, (unsigned long long)(distinct - placed));
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    stamp_both(b.stamp);
+  }
+
+  // Bytes, as they arrive.
+  row_cursor<NT, V> out;
+  const uint32_t host_low = (uint32_t)(uintptr_t)e.host_rows;
+  while (out.row < own) {
+#pragma unroll
+    for (int t = 0; t < AHEAD; t++) {
+      if (out.row >= own) {
+        break;
+      }
+      await_turn<AHEAD - 1>();
+      const uint32_t i = which(out.row);
+      uint32_t unit = out.unit(host_low + miss.row[i] * b.row_bytes);
+      if (unit < per_row) {
+        ((V *)(b.arena + (size_t)miss.to[i] * b.row_bytes))[unit] = ring[t * NT];
+      }
+      out.next(chunks);
+      start(t);
+    }
   }
 }
 
@@ -433,6 +524,7 @@ template <int NT, int THREADS, typename V> int launch(const kvl_resolve_batch *b
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(blocks, batch->entries);
   config.blockDim = dim3(NT);
+  config.dynamicSmemBytes = AHEAD * NT * sizeof(V);
   config.stream = stream;
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -465,10 +557,17 @@ template <int NT, int THREADS> device_facts facts()
       return device_facts{1, {UINT32_MAX, 0, 0, 0}};
     }
     device_facts f = {(uint32_t)multiprocessors, {UINT32_MAX, 0, 0, 0}};
+    if (cudaFuncSetAttribute(resolve_kernel<NT, THREADS, uint4>, cudaFuncAttributeMaxDynamicSharedMemorySize, AHEAD * NT * sizeof(uint4)) !=
+            cudaSuccess ||
+        cudaFuncSetAttribute(resolve_kernel<NT, THREADS, uint2>, cudaFuncAttributeMaxDynamicSharedMemorySize, AHEAD * NT * sizeof(uint2)) !=
+            cudaSuccess) {
+      return device_facts{1, {UINT32_MAX, 0, 0, 0}};
+    }
     for (uint32_t i = 1; i < 4 && major >= 9; i++) {
       cudaLaunchConfig_t config = {};
       config.gridDim = dim3(1u << i);
       config.blockDim = dim3(NT);
+      config.dynamicSmemBytes = AHEAD * NT * sizeof(uint4);
       cudaLaunchAttribute cluster = {};
       cluster.id = cudaLaunchAttributeClusterDimension;
       cluster.val.clusterDim.x = 1u << i;

@@ -74,8 +74,8 @@ struct kvl_resolve_batch {
   uint32_t fetch_bytes; /* of a missing row, from its first byte on, that are copied; a multiple of 8; 0: all of it */
 };
 
-/* Victims, six lists of misses. */
-#define KVL_RESOLVE_WORK_WORDS(lanes, hot_rows) (6 * ((size_t)(lanes) + 64) + (size_t)((lanes) < (hot_rows) ? (lanes) : (hot_rows)))
+/* Victims, three lists of misses. */
+#define KVL_RESOLVE_WORK_WORDS(lanes, hot_rows) (3 * ((size_t)(lanes) + 64) + (size_t)((lanes) < (hot_rows) ? (lanes) : (hot_rows)))
 
 /* Pools of a batch (semantics: section 5). Each pool ascends and names no row twice, as an indexer emits it. */
 struct kvl_announce_batch {

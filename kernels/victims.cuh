@@ -21,17 +21,15 @@ template <int NT> struct victim_memory {
   uint32_t count[NT / 32][DENSE];
 };
 
-// Where victims go: to shared memory of every block of the cluster, or to global memory when there are more than fit.
+// Where victims go: to shared memory, or to global memory when there are more than fit.
 struct victim_sink {
-  uint32_t *shared, *global;
-  uint32_t blocks;
+  uint2 *shared; // and the row that the slot holds
+  uint32_t *global;
   bool here;
-  __device__ void put(uint32_t at, uint32_t slot) const
+  __device__ void put(uint32_t at, uint32_t slot, kvl_row row) const
   {
     if (here) {
-      for (uint32_t c = 0; c < blocks; c++) {
-        store_in_block(shared + at, c, slot);
-      }
+      shared[at] = uint2{slot, (uint32_t)row};
     } else {
       global[at] = slot;
     }
@@ -42,8 +40,8 @@ struct victim_sink {
 // pinned, in that order, to `out`. Returns how many. Whole block. A warp walks a contiguous range of slots, EACH * 32 of them (a tile) in
 // registers at a time. Any stamps, any size.
 template <int NT>
-__device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned, uint32_t hot_rows,
-                                          uint32_t seq, uint32_t need,
+__device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *stamp, const uint32_t *pinned,
+                                          const kvl_row *row_of_place, uint32_t hot_rows, uint32_t seq, uint32_t need,
                                           victim_sink out)
 {
   constexpr int EACH = KEYS / NT;
@@ -157,7 +155,7 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
                 at[i] = before + __popc(peers & ((1u << lane) - 1));
                 if (pass == 1) {
                   if (placed + at[i] < need) {
-                    out.put(placed + at[i], from + (t * EACH + i) * 32);
+                    out.put(placed + at[i], from + (t * EACH + i) * 32, __ldcg(row_of_place + from + (t * EACH + i) * 32));
                   }
                 }
               }
@@ -194,7 +192,7 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
           if (d[i] < DENSE) {
             uint32_t victim = placed + v.count[warp][d[i]] + at[i];
             if (victim < need) {
-              out.put(victim, from + i * 32);
+              out.put(victim, from + i * 32, __ldcg(row_of_place + from + i * 32));
             }
           }
         }
@@ -220,14 +218,16 @@ __device__ __noinline__ uint32_t pick_any(block_memory<NT> &s, const uint32_t *s
   return placed;
 }
 
-// A hot cache of at most KEYS rows has its stamps in registers, loaded early; all warps share a small one. Slots that may not be a victim
-// read `seq`.
-template <int NT> struct stamps_held {
+// A hot cache of at most KEYS rows has its slots' ages in registers; all warps share a small one. Bins ascend from the oldest: 0 is "never
+// used"; a slot that may not be a victim is NEVER.
+template <int NT> struct ages_held {
   static constexpr int EACH = KEYS / NT;
-  uint32_t stamp[EACH], pins[EACH];
+  uint32_t bin[EACH]; // stamps, until classified
+  uint32_t pins[EACH];
+  kvl_row row[EACH];  // in the slot
   int turns;
   uint32_t from;
-  __device__ void load(const uint32_t *stamps, const uint32_t *pinned, uint32_t hot_rows, uint32_t seq)
+  __device__ void load(const uint32_t *stamps, const uint32_t *pinned, const kvl_row *rows, uint32_t hot_rows, uint32_t seq)
   {
     turns = hot_rows > KEYS ? 0 : (int)((hot_rows + NT - 1) / NT);
     from = (threadIdx.x >> 5) * (uint32_t)turns * 32 + (threadIdx.x & 31);
@@ -235,31 +235,45 @@ template <int NT> struct stamps_held {
     for (int i = 0; i < EACH; i++) {
       uint32_t slot = from + i * 32;
       bool real = i < turns && slot < hot_rows;
-      stamp[i] = real ? __ldcg(stamps + slot) : seq;
+      bin[i] = real ? __ldcg(stamps + slot) : seq;
       pins[i] = real ? __ldcg(pinned + slot / 32) : 0;
+      row[i] = real ? __ldcg(rows + slot) : KVL_NONE;
     }
+  }
+  // Whether a slot was used too long ago for the bins. (A row below -1 there is not; it is compared so that the load is waited for here.)
+  __device__ bool classify(uint32_t seq)
+  {
+    bool old = false;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      uint32_t age = seq - bin[i]; // 0: used now
+      bool never = bin[i] == 0;
+      bool spared = age == 0 || ((pins[i] >> (threadIdx.x & 31)) & 1u);
+      old |= (!spared && !never && age > BINS - 1) || row[i] < KVL_NONE;
+      bin[i] = spared ? NEVER : never ? 0 : BINS - age;
+    }
+    return old;
   }
 };
 
 // The same for a hot cache of at most KEYS rows in which every slot was used in the last BINS - 2 transactions or never: what happens all
-// the time, in half the steps. Bins ascend from the oldest: 0 is "never used".
+// the time, in half the steps.
 template <int NT>
-__device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &held, const uint32_t *stamp, const uint32_t *pinned,
-                                 uint32_t hot_rows,
+__device__ uint32_t pick_victims(block_memory<NT> &s, const ages_held<NT> &held, const uint32_t *stamp, const uint32_t *pinned,
+                                 const kvl_row *row_of_place, uint32_t hot_rows,
                                  uint32_t seq, uint32_t need, const victim_sink &out)
 {
   constexpr int EACH = KEYS / NT;
   constexpr int BINS_EACH = BINS / NT > 0 ? BINS / NT : 1;
   static_assert(BINS % NT == 0, "a thread has whole bins");
   victim_memory<NT> &v = s.victim;
-  if (hot_rows > KEYS) {
-    return pick_any<NT>(s, stamp, pinned, hot_rows, seq, need, out);
+  if (hot_rows > KEYS || s.old != 0) {
+    return pick_any<NT>(s, stamp, pinned, row_of_place, hot_rows, seq, need, out);
   }
   const uint32_t lane = threadIdx.x & 31;
   const uint32_t warp = threadIdx.x >> 5;
   const int turns = held.turns;
   const uint32_t from = held.from;
-  uint32_t bin[EACH];
 #pragma unroll
   for (int i = 0; i < BINS_EACH; i++) {
     v.hist[threadIdx.x * BINS_EACH + i] = 0;
@@ -269,33 +283,16 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &hel
     (&v.count[0][0])[threadIdx.x + i * NT] = 0;
   }
   if (threadIdx.x == 0) {
-    s.old = 0;
     s.stamps = 0;
   }
   __syncthreads();
-  bool old = false;
 #pragma unroll
   for (int i = 0; i < EACH; i++) {
-    if (i >= turns) {
-      bin[i] = NEVER;
-      continue;
+    if (i < turns && held.bin[i] < BINS) {
+      atomicAdd(&v.hist[held.bin[i]], 1u); // one match a warp and one addition a bin instead: measured, 20 % slower in all
     }
-    uint32_t age = seq - held.stamp[i]; // 0: used now
-    bool never = held.stamp[i] == 0;
-    bool spared = age == 0 || ((held.pins[i] >> lane) & 1u);
-    old |= !spared && !never && age > BINS - 1;
-    bin[i] = spared ? NEVER : never ? 0 : BINS - age;
-    if (!spared && bin[i] < BINS) {
-      atomicAdd(&v.hist[bin[i]], 1u); // one match a warp and one addition a bin instead: measured, 20 % slower in all
-    }
-  }
-  if (old) {
-    s.old = 1;
   }
   __syncthreads();
-  if (s.old != 0) {
-    return pick_any<NT>(s, stamp, pinned, hot_rows, seq, need, out);
-  }
   uint32_t size[BINS_EACH];
   uint32_t both = 0; // slots, and non-empty bins in the upper half
 #pragma unroll
@@ -340,8 +337,8 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &hel
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
       d[i] = NEVER;
-      if (i < turns && bin[i] < BINS) {
-        uint32_t number = v.dense[bin[i]];
+      if (i < turns && held.bin[i] < BINS) {
+        uint32_t number = v.dense[held.bin[i]];
         d[i] = number != UINT16_MAX ? number - low : NEVER;
       }
     }
@@ -381,7 +378,7 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const stamps_held<NT> &hel
       if (i < turns && d[i] < DENSE) {
         uint32_t victim = v.count[warp][d[i]] + at[i];
         if (victim < need) {
-          out.put(victim, from + i * 32);
+          out.put(victim, from + i * 32, held.row[i]);
         }
       }
     }

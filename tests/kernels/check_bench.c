@@ -378,10 +378,10 @@ struct v41 {
   kvl_addr *d_addresses;
   uint64_t *d_index;
   uint32_t first[STEPS][V41_SELECTIONS + 1];
+  uint32_t *d_owned; /* [STEPS][8][requests + 1], from the selection's first */
   unsigned char *gather_to;
-  struct kvl_resolve_entry *d_entry[V41_CACHES];
   int32_t *d_frames;
-  uint32_t blocks, threads; /* of the gather */
+  uint32_t blocks, threads; /* of the gather; 0 blocks: one a request */
   const struct kvl_resolve_variant *variant;
 };
 
@@ -407,8 +407,12 @@ static int v41_gather(void *arg, int step, void *stream)
   struct v41 *v = arg;
   for (uint32_t s = 0; s < V41_SELECTIONS; s++) {
     const struct gpu *g = v->g[v41_cache[s]];
-    int err = floor_gather(g->pool, v->d_index + v->first[step][s], v->gather_to, v->first[step][s + 1] - v->first[step][s],
-                           g->c.row_bytes, v->blocks, v->threads, stream);
+    const uint64_t *index = v->d_index + v->first[step][s];
+    uint32_t rows = v->first[step][s + 1] - v->first[step][s];
+    int err = v->blocks > 0
+                  ? floor_gather(g->pool, index, v->gather_to, rows, g->c.row_bytes, v->blocks, v->threads, stream)
+                  : floor_gather_owned(g->pool, index, v->d_owned + ((size_t)step * V41_SELECTIONS + s) * (v->requests + 1), v->gather_to,
+                                       v->requests, g->c.row_bytes, v->threads, stream);
     if (err != 0) {
       return err;
     }
@@ -428,6 +432,17 @@ static int v41_pages(void *arg, int step, void *stream)
     }
   }
   return 0;
+}
+
+/* What the host rows of this case range over. */
+static double v41_gib(const struct v41 *v)
+{
+  double bytes = 0;
+  for (int c = 0; c < V41_CACHES; c++) {
+    const struct gpu *g = v->g[c];
+    bytes += (double)(gpu_host_rows(g, v->requests - 1) - g->pool) + (double)g->c.rows_max * g->c.row_bytes;
+  }
+  return bytes / (double)(1 << 30);
 }
 
 static uint32_t draw_gap(struct kvl_rng *rng)
@@ -478,6 +493,49 @@ static struct times v41_time(call_fn *call, struct v41 *v, void *stream)
   return n > 0 ? summary(t, n) : (struct times){0};
 }
 
+static int by_number(const void *a, const void *b)
+{
+  uint64_t x = *(const uint64_t *)a;
+  uint64_t y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The bare gather of the rows of each selection, in the order of first appearance and by address, by several grids: the best of the first
+ * order is the floor. */
+static struct times v41_floor(struct v41 *v, uint32_t lent_percent, uint64_t *index, uint64_t fetched, void *stream)
+{
+  static const uint32_t grids[][2] = {{0, 512}, {82, 512}, {132, 256}, {264, 256}, {264, 512}, {528, 512}};
+  struct times best = {0};
+  for (int sorted = 0; sorted < 2 && fetched > 0; sorted++) {
+    for (int step = 0; step < STEPS && sorted; step++) {
+      for (int s = 0; s < V41_SELECTIONS; s++) {
+        qsort(index + v->first[step][s], v->first[step][s + 1] - v->first[step][s], sizeof *index, by_number);
+      }
+    }
+    TRY(cudaMemcpy(v->d_index, index, fetched * 8, cudaMemcpyHostToDevice));
+    struct times least = {0};
+    for (size_t i = 0; i < sizeof grids / sizeof grids[0]; i++) {
+      v->blocks = grids[i][0];
+      v->threads = grids[i][1];
+      struct times t = v41_time(v41_gather, v, stream);
+      least = least.median == 0 || t.median < least.median ? t : least;
+      printf("v41 %2u requests, %3u %% lent  gather, %s, %3u blocks of %u%s: %.1f us (%.1f-%.1f)\n", v->requests, lent_percent,
+             sorted ? "by address" : "as selected", v->blocks > 0 ? v->blocks : v->requests, v->threads,
+             v->blocks > 0 ? "" : ", one a request", (double)t.median, (double)t.low, (double)t.high);
+      if (json != NULL) {
+        fprintf(json,
+                "{\"bench\":\"v41_gather\",\"requests\":%u,\"lent_percent\":%u,\"pool_gib\":%.2f,\"pool\":\"%s\",\"order\":\"%s\",\"blocks\":%u,"
+                "\"block_a_request\":%s,\"threads\":%u,\"us\":%.2f,\"us_p10\":%.2f,\"us_p90\":%.2f}\n",
+                v->requests, lent_percent, v41_gib(v), v->g[0]->c.pool_mapped ? "register" : "alloc", sorted ? "address" : "selection",
+                v->blocks > 0 ? v->blocks : v->requests, v->blocks > 0 ? "false" : "true", v->threads, (double)t.median, (double)t.low,
+                (double)t.high);
+      }
+    }
+    best = sorted ? best : least;
+  }
+  return best;
+}
+
 static uint64_t *v41_stamp;
 
 static int run_stamped(const struct kvl_resolve_batch *batch, void *context)
@@ -494,7 +552,8 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
   kvl_addr *want = malloc((size_t)STEPS * V41_SELECTIONS * lanes * sizeof *want);
   kvl_addr *got = malloc((size_t)STEPS * V41_SELECTIONS * lanes * sizeof *got);
   uint64_t *index = malloc((size_t)STEPS * V41_SELECTIONS * lanes * sizeof *index);
-  if (past == NULL || want == NULL || got == NULL || index == NULL) {
+  uint32_t *owned = malloc((size_t)STEPS * V41_SELECTIONS * (requests + 1) * sizeof *owned);
+  if (past == NULL || want == NULL || got == NULL || index == NULL || owned == NULL) {
     trouble = "out of memory";
     return;
   }
@@ -545,7 +604,9 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
       TRY(cudaMemcpy(v->d_rows + here, now, lanes * 4, cudaMemcpyHostToDevice));
       memcpy(want + here, g->host_batch.addresses, lanes * 4);
       v->first[step][s] = (uint32_t)fetched;
+      uint32_t *mine = owned + ((size_t)step * V41_SELECTIONS + s) * (requests + 1);
       for (uint32_t r = 0; r < requests; r++) {
+        mine[r] = (uint32_t)fetched - v->first[step][s];
         for (uint32_t i = 0; i < g->host_batch.fetch_count[r]; i++) {
           const unsigned char *row = gpu_host_rows(g, r) + (size_t)g->host_batch.fetches[(size_t)r * V41_K + i].row * g->c.row_bytes;
           index[fetched++] = (uint64_t)(row - g->pool) / g->c.row_bytes;
@@ -555,21 +616,15 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
         }
       }
       v->first[step][s + 1] = (uint32_t)fetched;
+      mine[requests] = (uint32_t)fetched - v->first[step][s];
       counted += step >= SKIP ? fetched - v->first[step][s] : 0;
     }
   }
   if (trouble == NULL) {
     void *stream = v->g[0]->stream;
-    TRY(cudaMemcpy(v->d_index, index, fetched * 8, cudaMemcpyHostToDevice));
+    TRY(cudaMemcpy(v->d_owned, owned, (size_t)STEPS * V41_SELECTIONS * (requests + 1) * 4, cudaMemcpyHostToDevice));
     struct times pages = v41_time(v41_pages, v, stream);
-    struct times gather = {0};
-    static const uint32_t grids[][2] = {{132, 256}, {264, 256}, {264, 512}, {528, 512}};
-    for (int i = 0; i < 4 && fetched > 0; i++) {
-      v->blocks = grids[i][0];
-      v->threads = grids[i][1];
-      struct times t = v41_time(v41_gather, v, stream);
-      gather = i == 0 || t.median < gather.median ? t : gather;
-    }
+    struct times gather = v41_floor(v, lent_percent, index, fetched, stream);
     double all = (double)STEPS * V41_SELECTIONS * (double)lanes;
     struct kvl_resolve_variant all_of[8] = {{"cluster+stamp", run_stamped}}; /* and the first one with time stamps */
     for (int i = 0; kvl_resolve_cuda_variants[i].name != NULL && i < 6; i++) {
@@ -602,19 +657,20 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
         state = gpu_compare(v->g[c], true);
       }
       equal = equal && state == NULL;
-      printf("v41 %2u requests, %3u %% lent  %-11s %7.1f us (%.1f-%.1f) a step of 8 resolves | page look-up %.1f, "
+      printf("v41 %2u requests, %3u %% lent, %.1f GiB  %-11s %7.1f us (%.1f-%.1f) a step of 8 resolves | page look-up %.1f, "
            "gather %.1f us of %.0f rows; "
              "borrowed %.1f %% hot %.1f %% host %.1f %%  %s\n",
-             requests, lent_percent, v->variant->name, (double)t.median, (double)t.low, (double)t.high, (double)pages.median,
+             requests, lent_percent, v41_gib(v), v->variant->name, (double)t.median, (double)t.low, (double)t.high, (double)pages.median,
                  (double)gather.median,
              (double)counted / (STEPS - SKIP), 100 * (double)tiers[KVL_TIER_PAGE] / all, 100 * (double)tiers[KVL_TIER_HOT] / all,
              100 * (double)tiers[KVL_TIER_HOST] / all, equal ? "equal" : state != NULL ? state : "ADDRESSES DIFFER");
       fflush(stdout);
       if (json != NULL) {
         fprintf(json,
-                "{\"bench\":\"v41\",\"variant\":\"%s\",\"requests\":%u,\"lent_percent\":%u,\"step_us\":%.2f,\"step_us_p10\":%.2f,\"step_us_p90\":%.2f,"
+                "{\"bench\":\"v41\",\"variant\":\"%s\",\"requests\":%u,\"lent_percent\":%u,\"pool_gib\":%.2f,\"pool\":\"%s\",\"step_us\":%.2f,\"step_us_p10\":%.2f,\"step_us_p90\":%.2f,"
                 "\"floor_pages_us\":%.2f,\"floor_gather_us\":%.2f,\"rows_fetched_per_step\":%.0f,\"row_bytes\":288,\"equal\":%s}\n",
-                v->variant->name, requests, lent_percent, (double)t.median, (double)t.low, (double)t.high, (double)pages.median,
+                v->variant->name, requests, lent_percent, v41_gib(v), v->g[0]->c.pool_mapped ? "register" : "alloc", (double)t.median,
+                (double)t.low, (double)t.high, (double)pages.median,
                 (double)gather.median, (double)counted / (STEPS - SKIP), equal ? "true" : "false");
       }
       if (!equal) {
@@ -626,17 +682,22 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
   free(want);
   free(got);
   free(index);
+  free(owned);
 }
 
-static void v41(bool quick, uint64_t seed)
+static void v41(const struct bench_options *options)
 {
+  const uint64_t seed = options->seed;
+  const uint64_t pool_bytes = (options->pool_gib > 0 ? options->pool_gib : 8) << 30;
   static struct v41 v;
   struct kvl_rng rng;
   kvl_rng_init(&rng, seed, "bench v41", 0);
   for (int c = 0; c < V41_CACHES && trouble == NULL; c++) {
     struct gpu_config config = {.requests = V41_REQUESTS, .k = V41_K, .queries_max = 1, .pool_max = 1, .rows_max = v41_rows[c],
                                 .pages_max = 1954, .frames = 16,
-                                .row_bytes = 288, .pool_most = UINT64_C(2) << 30};
+                                .row_bytes = 288, .pool_mapped = !options->pool_alloc};
+    /* below the real range each cache has a quarter, and requests share it; from 28 GiB on each request has its own rows, as in a run */
+    config.pool_most = pool_bytes < UINT64_C(28) << 30 ? pool_bytes / V41_CACHES : 0;
     config.geometry = (struct kvl_cache_geometry){.page_shift = c == 3 ? 8 : 7, .hot_rows = v41_hot[c], .tail_rows = 1, .scratch_rows = 1,
                                                   .frame_stride_rows = 256};
     trouble = gpu_open(&v.g[c], &config, seed + (uint64_t)c);
@@ -649,11 +710,12 @@ static void v41(bool quick, uint64_t seed)
   TRY(cudaMalloc((void **)&v.d_rows, all * 4));
   TRY(cudaMalloc((void **)&v.d_addresses, all * 4));
   TRY(cudaMalloc((void **)&v.d_index, all * 8));
+  TRY(cudaMalloc((void **)&v.d_owned, (size_t)STEPS * V41_SELECTIONS * (V41_REQUESTS + 1) * 4));
   TRY(cudaMalloc((void **)&v.gather_to, (size_t)V41_REQUESTS * V41_K * 288));
   TRY(cudaMalloc((void **)&v.d_frames, (size_t)V41_REQUESTS * 1954 * 4));
   TRY(cudaMemset(v.d_frames, 0, (size_t)V41_REQUESTS * 1954 * 4));
   static const uint32_t batches[] = {44, 82};
-  for (int i = quick ? 1 : 0; i < 2 && trouble == NULL; i++) {
+  for (int i = options->quick ? 1 : 0; i < 2 && trouble == NULL; i++) {
     v41_case(&v, batches[i], 100, &rng);
     if (trouble == NULL) {
       v41_case(&v, batches[i], 45, &rng);
@@ -669,6 +731,7 @@ static void v41(bool quick, uint64_t seed)
   cudaFree(v.d_rows);
   cudaFree(v.d_addresses);
   cudaFree(v.d_index);
+  cudaFree(v.d_owned);
   cudaFree(v.gather_to);
   cudaFree(v.d_frames);
 }
@@ -746,8 +809,10 @@ static int call_empty(void *arg, int step, void *stream)
   return floor_empty(stream);
 }
 
-int check_bench(const char *file, bool quick, uint64_t seed, const char *only)
+int check_bench(const struct bench_options *options)
 {
+  const char *file = options->file;
+  const char *only = options->only;
   if (file != NULL && (json = fopen(file, "w")) == NULL) {
     fprintf(stderr, "check_kernels: cannot write %s\n", file);
     return 1;
@@ -764,16 +829,16 @@ int check_bench(const char *file, bool quick, uint64_t seed, const char *only)
     fprintf(json, "{\"bench\":\"empty\",\"event_us\":%.2f,\"graph_us\":%.2f}\n", (double)empty.median, (double)node);
   }
   if (only == NULL || strcmp(only, "peer") == 0) {
-    peers(quick, seed);
+    peers(options->quick, options->seed);
   }
   if (trouble == NULL && (only == NULL || strcmp(only, "v41") == 0)) {
-    v41(quick, seed);
+    v41(options);
   }
   if (trouble == NULL && (only == NULL || strcmp(only, "copy") == 0)) {
     copies();
   }
   if (trouble == NULL && (only == NULL || strcmp(only, "step") == 0 || strcmp(only, "reader") == 0)) {
-    TRY(bench_step(json, seed, only != NULL && strcmp(only, "reader") == 0));
+    TRY(bench_step(json, options->seed, only != NULL && strcmp(only, "reader") == 0));
   }
   if (trouble != NULL) {
     fprintf(stderr, "check_kernels: bench stopped: %s (%s)\n", trouble, cudaGetErrorString(cudaGetLastError()));

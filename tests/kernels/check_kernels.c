@@ -4,8 +4,9 @@
  *                                                     8, 70,000 slots
  *   check_kernels --step [--seed=N] [--rounds=N]      the kernels of a step alone (check_step.c)
  *   check_kernels --soak=N [--seed=N]                 at least N selections compared
- *   check_kernels --bench[=FILE] [--quick] [--only=peer|v41|copy|step|reader]   times the call sites checked above (check_bench.c, bench_step.c);
- *                                                     JSON lines to FILE
+ *   check_kernels --bench[=FILE] [--quick] [--only=peer|v41|copy|step|reader] [--pool-gib=N] [--pool=register|alloc]
+ *                                                     times the call sites checked above (check_bench.c, bench_step.c); JSON lines to FILE.
+ *                                                     --pool-gib: memory that the host rows of the V4.1 shape range over in all (8; 30 is real)
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -351,10 +352,8 @@ int main(int argc, char **argv)
   uint64_t wanted = 0;
   bool with_large = false;
   bool bench = false;
-  bool quick = false;
+  struct bench_options options = {.pool_gib = 0};
   bool step_alone = false;
-  const char *only = NULL;
-  const char *file = NULL;
   for (int i = 1; i < argc; i++) {
     if (strncmp(argv[i], "--seed=", 7) == 0) {
       seed = strtoull(argv[i] + 7, NULL, 0);
@@ -365,17 +364,21 @@ int main(int argc, char **argv)
     } else if (strcmp(argv[i], "--large") == 0) {
       with_large = true;
     } else if (strcmp(argv[i], "--quick") == 0) {
-      quick = true;
+      options.quick = true;
+    } else if (strncmp(argv[i], "--pool-gib=", 11) == 0) {
+      options.pool_gib = strtoull(argv[i] + 11, NULL, 0);
+    } else if (strcmp(argv[i], "--pool=alloc") == 0 || strcmp(argv[i], "--pool=register") == 0) {
+      options.pool_alloc = argv[i][7] == 'a';
     } else if (strcmp(argv[i], "--step") == 0) {
       step_alone = true;
     } else if (strncmp(argv[i], "--only=", 7) == 0) {
-      only = argv[i] + 7;
+      options.only = argv[i] + 7;
     } else if (strncmp(argv[i], "--bench", 7) == 0 && (argv[i][7] == '\0' || argv[i][7] == '=')) {
       bench = true;
-      file = argv[i][7] == '=' ? argv[i] + 8 : NULL;
+      options.file = argv[i][7] == '=' ? argv[i] + 8 : NULL;
     } else {
       fprintf(stderr, "usage: check_kernels [--seed=N] [--rounds=N] [--large] [--step] [--soak=N] [--bench[=FILE]] [--quick]"
-                      " [--only=peer|v41|copy|step|reader]\n");
+                      " [--only=peer|v41|copy|step|reader] [--pool-gib=N] [--pool=register|alloc]\n");
       return 2;
     }
   }
@@ -387,7 +390,8 @@ int main(int argc, char **argv)
   char name[256];
   printf("# %s; seed %" PRIu64 "\n", gpu_name(name, sizeof name), seed);
   if (bench) {
-    return check_bench(file, quick, seed, only);
+    options.seed = seed;
+    return check_bench(&options);
   }
   const char *bad = NULL;
   uint64_t selections = 0;

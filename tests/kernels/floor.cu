@@ -7,30 +7,41 @@
 
 namespace {
 
+__device__ void copy_row(const unsigned char *from, unsigned char *out, uint32_t lane, uint32_t row_bytes)
+{
+  uint4 a;
+  uint4 b;
+  bool first = lane * 16 < row_bytes;
+  bool second = lane * 16 + 512 < row_bytes;
+  if (first) {
+    a = __ldg((const uint4 *)(from + lane * 16));
+  }
+  if (second) {
+    b = __ldg((const uint4 *)(from + lane * 16 + 512));
+  }
+  if (first) {
+    *(uint4 *)(out + lane * 16) = a;
+  }
+  if (second) {
+    *(uint4 *)(out + lane * 16 + 512) = b;
+  }
+}
+
 __global__ void gather_kernel(const unsigned char *pool, const uint64_t *index, unsigned char *to, uint32_t rows, uint32_t row_bytes)
 {
   uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) >> 5;
   uint32_t lane = threadIdx.x & 31;
   uint32_t warps = (gridDim.x * blockDim.x) >> 5;
   for (uint32_t r = warp; r < rows; r += warps) {
-    const unsigned char *from = pool + index[r] * row_bytes;
-    unsigned char *out = to + (size_t)r * row_bytes;
-    uint4 a;
-    uint4 b;
-    bool first = lane * 16 < row_bytes;
-    bool second = lane * 16 + 512 < row_bytes;
-    if (first) {
-      a = __ldg((const uint4 *)(from + lane * 16));
-    }
-    if (second) {
-      b = __ldg((const uint4 *)(from + lane * 16 + 512));
-    }
-    if (first) {
-      *(uint4 *)(out + lane * 16) = a;
-    }
-    if (second) {
-      *(uint4 *)(out + lane * 16 + 512) = b;
-    }
+    copy_row(pool + index[r] * row_bytes, to + (size_t)r * row_bytes, lane, row_bytes);
+  }
+}
+
+__global__ void gather_owned_kernel(const unsigned char *pool, const uint64_t *index, const uint32_t *first, unsigned char *to,
+                                    uint32_t row_bytes)
+{
+  for (uint32_t r = first[blockIdx.x] + (threadIdx.x >> 5); r < first[blockIdx.x + 1]; r += blockDim.x >> 5) {
+    copy_row(pool + index[r] * row_bytes, to + (size_t)(r - first[0]) * row_bytes, threadIdx.x & 31, row_bytes);
   }
 }
 
@@ -102,6 +113,13 @@ extern "C" int floor_gather(const unsigned char *pool, const uint64_t *index, un
                             uint32_t threads, void *stream)
 {
   gather_kernel<<<blocks, threads, 0, (cudaStream_t)stream>>>(pool, index, to, rows, row_bytes);
+  return launched();
+}
+
+extern "C" int floor_gather_owned(const unsigned char *pool, const uint64_t *index, const uint32_t *first, unsigned char *to,
+                                  uint32_t requests, uint32_t row_bytes, uint32_t threads, void *stream)
+{
+  gather_owned_kernel<<<requests, threads, 0, (cudaStream_t)stream>>>(pool, index, first, to, row_bytes);
   return launched();
 }
 

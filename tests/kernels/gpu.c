@@ -1,14 +1,17 @@
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "tests/kernels/gpu.h"
 
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels/pokes.h"
 #include "kernels/state_ref.h"
 
-enum { RED = 64, RED_BYTE = 0x5a, POKES_MAX = 1 << 20 };
+enum { RED = 64, RED_BYTE = 0x5a, POKES_MAX = 1 << 20, FILL_THREADS = 16 };
 
 #define CUDA(call) \
   do { \
@@ -168,6 +171,48 @@ static void *host(struct gpu *g, size_t bytes)
   return p;
 }
 
+struct fill {
+  unsigned char *pool;
+  size_t from, to; /* multiples of 8 */
+  uint64_t seed;
+};
+
+static void *fill(void *arg)
+{
+  const struct fill *f = arg;
+  for (size_t i = f->from; i < f->to; i += 8) {
+    uint64_t x = (f->seed + i) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 32;
+    memcpy(f->pool + i, &x, 8);
+  }
+  return NULL;
+}
+
+/* Also the first touch of a mapped pool, which costs more than the bytes: many threads. */
+static void fill_pool(const struct gpu *g, uint64_t seed)
+{
+  pthread_t thread[FILL_THREADS];
+  struct fill part[FILL_THREADS];
+  bool started[FILL_THREADS];
+  size_t begin = g->c.pool_skip / 8 * 8;
+  size_t share = ((g->pool_bytes - begin) / FILL_THREADS + 4095) / 4096 * 4096;
+  for (size_t i = 0; i < FILL_THREADS; i++) {
+    size_t end = g->pool_bytes / 8 * 8;
+    size_t from = begin + i * share < end ? begin + i * share : end;
+    part[i] = (struct fill){g->pool, from, from + share < end ? from + share : end, seed};
+    started[i] = pthread_create(&thread[i], NULL, fill, &part[i]) == 0;
+    if (!started[i]) {
+      fill(&part[i]);
+    }
+  }
+  for (int i = 0; i < FILL_THREADS; i++) {
+    if (started[i]) {
+      pthread_join(thread[i], NULL);
+    }
+  }
+}
+
 /* The outputs of a device run as one block with red zones. */
 struct outputs {
   size_t addresses, fetches, fetch_count, counts, copies, dropped, copy_count, drop_count, bytes;
@@ -219,7 +264,19 @@ const char *gpu_open(struct gpu **out, const struct gpu_config *config, uint64_t
   CUDA(cudaMalloc((void **)&g->d_arena, g->arena_bytes));
   CUDA(cudaMalloc((void **)&g->arena_copy, g->arena_bytes));
   CUDA(cudaMalloc((void **)&g->d_out, g->out_bytes));
-  CUDA(cudaHostAlloc((void **)&g->pool, g->pool_bytes, cudaHostAllocDefault));
+  if (c->pool_mapped) {
+    g->pool = mmap(NULL, g->pool_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (g->pool == MAP_FAILED) {
+      g->pool = NULL;
+      return "out of memory";
+    }
+    (void)madvise(g->pool, g->pool_bytes, MADV_HUGEPAGE);
+    fill_pool(g, seed);
+    CUDA(cudaHostRegister(g->pool, g->pool_bytes, cudaHostRegisterPortable | cudaHostRegisterMapped));
+  } else {
+    CUDA(cudaHostAlloc((void **)&g->pool, g->pool_bytes, cudaHostAllocDefault));
+    fill_pool(g, seed);
+  }
   g->state_host = host(g, g->state_bytes);
   g->state_down = host(g, g->state_bytes);
   g->arena = host(g, g->arena_bytes);
@@ -227,11 +284,6 @@ const char *gpu_open(struct gpu **out, const struct gpu_config *config, uint64_t
   g->out = host(g, g->out_bytes);
   memset(g->state_host, RED_BYTE, g->state_bytes);
   memset(g->arena, RED_BYTE, g->arena_bytes);
-  uint64_t x = seed;
-  for (size_t i = c->pool_skip / 8 * 8; i + 8 <= g->pool_bytes; i += 8) {
-    x = x * 6364136223846793005u + 1442695040888963407u;
-    memcpy(g->pool + i, &x, 8);
-  }
   g->cache = host(g, c->requests * sizeof g->cache[0]);
   size_t ws_lanes = lanes > pool_lanes ? lanes : pool_lanes;
   g->ws = kvl_resolve_ws_init(host(g, kvl_resolve_ws_bytes((uint32_t)ws_lanes)), (uint32_t)ws_lanes);
@@ -329,7 +381,12 @@ void gpu_close(struct gpu *g)
   void *in;
   memcpy(&in, &g->batch.entry, sizeof in);
   cudaFree(in);
-  cudaFreeHost(g->pool);
+  if (g->c.pool_mapped && g->pool != NULL) {
+    cudaHostUnregister(g->pool);
+    munmap(g->pool, g->pool_bytes);
+  } else {
+    cudaFreeHost(g->pool);
+  }
   cudaStreamDestroy(g->stream);
   for (int i = 0; i < g->memory_count; i++) {
     free(g->memory[i]);

@@ -21,6 +21,7 @@ struct gpu_config {
   uint64_t pool_skip;   /* bytes of the host pool before the first row, to get beyond 4 GiB */
   bool stamped;         /* resolve is given a place for its time stamps */
   uint64_t pool_most;   /* 0, or the bytes that the requests' rows may take in all: their ranges then overlap */
+  bool pool_mapped;     /* the pool as the plane pins it: mapped, touched in huge pages, registered; else cudaHostAlloc */
 };
 
 struct gpu {
