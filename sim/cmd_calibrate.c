@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/base/place.h"
 #include "sim/calibrate.h"
 #include "sim/cmd.h"
 #include "sim/version.h"
@@ -73,6 +74,10 @@ static int write_file(const char *path, const struct kvl_calibration *c, struct 
 /* Before minutes of measuring: is there a place for what comes of them? */
 static int check_place(const char *path, struct kvl_err *err)
 {
+  struct kvl_err why;
+  if (kvl_place_check(path, &why) != 0) {
+    return kvl_err_set(err, -EINVAL, "%s: %s", path[0] == '\0' ? "--out=" : path, why.text);
+  }
   const char *slash = strrchr(path, '/');
   char folder[KVL_PATH_CAP];
   size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/base/place.h"
 #include "sim/cmd.h"
 #include "sim/dspark_table.h"
 
@@ -42,6 +43,10 @@ static void say(void *context, const char *what)
 /* Written beside and renamed: nothing half written is left that looks whole. */
 static int write_file(const char *path, const char *text, struct kvl_err *err)
 {
+  struct kvl_err why;
+  if (kvl_place_check(path, &why) != 0) {
+    return kvl_err_set(err, -EINVAL, "%s: %s", path[0] == '\0' ? "--out=" : path, why.text);
+  }
   size_t n = strlen(path) + 8;
   char *part = malloc(n);
   if (part == NULL) {

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/base/place.h"
 #include "results/select.h"
 #include "sim/cmd.h"
 #include "sim/report_runs.h"
@@ -128,6 +129,10 @@ static int parse(struct call *c, int argc, char **argv)
 /* Under another name first: nothing half written is left that looks whole. */
 static int write_file(const struct kvl_report *report, const char *path, struct kvl_err *err)
 {
+  struct kvl_err why;
+  if (kvl_place_check(path, &why) != 0) {
+    return kvl_err_set(err, -EINVAL, "%s: cannot write: %s", path[0] == '\0' ? "--out=" : path, why.text);
+  }
   size_t size = strlen(path) + 32;
   char *temporary = malloc(size);
   if (temporary == NULL) {

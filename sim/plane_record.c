@@ -12,6 +12,7 @@
 #define XXH_STATIC_LINKING_ONLY /* a state that is a member, not allocated */
 #include <xxhash.h>
 
+#include "backend/base/place.h"
 #include "sim/decision_log.h"
 
 struct record_plane {
@@ -183,10 +184,6 @@ static const struct kvl_plane_ops record_ops = {
 /* Beside the log, so that the rename stays on one file system. */
 static int open_partial(struct record_plane *r)
 {
-  struct stat info;
-  if (stat(r->path, &info) == 0 && S_ISDIR(info.st_mode)) {
-    return -EISDIR;
-  }
   int fd = mkstemp(r->partial);
   if (fd < 0) {
     return -errno;
@@ -218,6 +215,12 @@ int kvl_plane_record_create(struct kvl_plane **plane, struct kvl_plane *inner, c
       release(r);
     }
     return kvl_err_set(err, -ENOMEM, "no memory to record the run");
+  }
+  struct kvl_err why;
+  int place = kvl_place_check(path, &why);
+  if (place != 0) {
+    release(r);
+    return kvl_err_set(err, place, "%s: the log cannot be written: %s", path[0] == '\0' ? "--record=" : path, why.text);
   }
   memcpy(r->path, path, bytes + 1);
   memcpy(r->partial, path, bytes);

@@ -103,6 +103,8 @@ chmod 500 full
 if [ "$(id -u)" -ne 0 ]; then
   refuses 1 'full/x.html: cannot write' report --store="s '&.db" 3 --out=full/x.html
 fi
+mkfifo pipe
+refuses 1 'pipe: cannot write: not a plain file' report --store="s '&.db" 3 --out=pipe
 refuses 1 'nowhere/x.html: cannot write' report --store="s '&.db" 3 --out=nowhere/x.html
 ! ls ./*.tmp >/dev/null 2>&1
 result $? 'report: nothing half written is left'

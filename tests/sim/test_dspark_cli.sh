@@ -54,7 +54,9 @@ line "a batch that does not fit" 1 "nearest: " published-256 $small --batch-max=
 line "no scenario" 2 "which scenario" --name=x
 line "an unknown option" 2 "did you mean --out" published-256 --ot=x
 line "a folder that is not there" 1 "No such file" published-256 $small --batch-max=1 --set=selection.source=none --out="$work/none/x.json"
-[ ! -e "$work/none" ] && ! ls "$work" | grep -q '\.part'
+mkfifo "$work/pipe"
+line "a pipe" 1 "not a plain file" published-256 $small --batch-max=1 --set=selection.source=none --out="$work/pipe"
+[ -p "$work/pipe" ] && [ ! -e "$work/none" ] && ! ls "$work" | grep -q '\.part'
 check "nothing half written"
 
 # 6: scenario check.

@@ -59,6 +59,11 @@ result $? 'one scenario, one log'
 expect 1 '/nonexistent/x.log: the log cannot be written' run small.json --quiet --record=/nonexistent/x.log
 mkdir folder
 expect 1 'folder: the log cannot be written' run small.json --quiet --record=folder
+mkfifo pipe
+expect 1 'pipe: the log cannot be written: not a plain file' run small.json --quiet --record=pipe
+test -p pipe
+result $? 'a pipe is not replaced'
+expect 1 '--record=: the log cannot be written: the name is empty' run small.json --quiet --record=
 ( trap '' XFSZ; ulimit -f 8; "$program" run small.json --quiet --record=big.log ) >out 2>err
 test $? = 1 && grep -qF 'big.log: the log cannot be written' err && ! ls big.log* >/dev/null 2>&1
 result $? 'a full disk leaves no log'
