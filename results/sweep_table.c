@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backend/base/nearest.h"
+#include "results/student.h"
 #include "results/sweep.h"
 #include "results/text.h"
 
@@ -23,14 +24,6 @@ const char *kvl_sweep_value_text(char text[KVL_SWEEP_VALUE_TEXT], const char *va
     (void)snprintf(text, KVL_SWEEP_VALUE_TEXT, "%s", value);
   }
   return text;
-}
-
-/* Student's t, two-sided 95 %, by degrees of freedom. */
-static double student(uint32_t freedom)
-{
-  static const double t[] = {0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-                             2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  return freedom < sizeof t / sizeof t[0] ? t[freedom] : 1.96 + 2.46 / freedom;
 }
 
 struct kvl_sweep_cell kvl_sweep_cell(const struct kvl_sweep_table *table, uint32_t point, uint32_t metric)
@@ -59,7 +52,7 @@ struct kvl_sweep_cell kvl_sweep_cell(const struct kvl_sweep_table *table, uint32
     }
   }
   if (cell.count > 1) {
-    cell.half = student(cell.count - 1) * sqrt(squares / (cell.count - 1) / cell.count);
+    cell.half = kvl_student_t(cell.count - 1, 0.95) * sqrt(squares / (cell.count - 1) / cell.count);
   }
   return cell;
 }

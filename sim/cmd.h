@@ -29,6 +29,7 @@ extern const unsigned kvl_command_count;
 void kvl_usage(FILE *out); /* what `kvloan --help` prints */
 int kvl_cmd_sweep(int argc, char **argv);
 int kvl_cmd_plan(int argc, char **argv);
+int kvl_cmd_sensitivity(int argc, char **argv);
 int kvl_cmd_validate(int argc, char **argv);
 
 /* "table", "json" or "tsv" into *format (enum kvl_format); on anything else one line on stderr naming the nearest choice, and -1. */

@@ -12,6 +12,7 @@
 #include "sim/cmd_progress.h"
 #include "sim/plane_model.h"
 #include "sim/run.h"
+#include "sim/run_repeats.h"
 #include "sim/trace_note.h"
 
 enum { SETS_MAX = 256 };
@@ -26,6 +27,9 @@ static const char help[] =
   "                       wall clock\n"
   "  --check=all|sample|none  host, cuda: steps whose selected rows are read back and compared (default: all)\n"
   "  --store=FILE.db      keep the run in a result store\n"
+  "  --repeats=N          N runs with the seeds seed, seed + 1, ..., on all cores: mean, deviation and interval of every key (percentiles are taken within a\n"
+  "                       run, not pooled); in a store each run is one of its own, and the same command goes on where it was ended\n"
+  "  --confidence=PERCENT of that interval, Student's t (default: 95)\n"
   "  --record=FILE        write the decision log: every answer of the plane and every decision (kvloan replay FILE)\n"
   "  --format=table|json|tsv\n"
   "  --threads=N          that resolve selections (default: all cores); the result does not depend on it\n"
@@ -98,6 +102,7 @@ int kvl_cmd_run(int argc, char **argv)
     {"set", required_argument, NULL, 's'},    {"seed", required_argument, NULL, 'S'},   {"plane", required_argument, NULL, 'p'},
     {"check", required_argument, NULL, 'c'},  {"record", required_argument, NULL, 'r'},
     {"store", required_argument, NULL, 'o'},  {"format", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
+    {"repeats", required_argument, NULL, 'n'}, {"confidence", required_argument, NULL, 'C'},
     {"verify", no_argument, NULL, 'v'},       {"quiet", no_argument, NULL, 'q'},        {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
   };
@@ -106,6 +111,8 @@ int kvl_cmd_run(int argc, char **argv)
   char seed[64];
   int format = KVL_FORMAT_TABLE, check;
   bool quiet = false;
+  uint32_t repeats = 1;
+  double confidence = 0.0;
   char *command = join_arguments(argc, argv);
   struct kvl_run_options run = {.plane = "model", .command = command, .stop = &stop};
   int option, code = 2;
@@ -149,6 +156,16 @@ int kvl_cmd_run(int argc, char **argv)
         goto out;
       }
       break;
+    case 'n':
+      if (kvl_repeats_count("run", optarg, &repeats) != 0) {
+        goto out;
+      }
+      break;
+    case 'C':
+      if (kvl_repeats_confidence("run", optarg, &confidence) != 0) {
+        goto out;
+      }
+      break;
     case 'v':
       run.verify = true;
       break;
@@ -168,6 +185,14 @@ int kvl_cmd_run(int argc, char **argv)
     fprintf(stderr, "kvloan run: %s (kvloan run --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");
     goto out;
   }
+  if (repeats < 2 && confidence > 0.0) {
+    fprintf(stderr, "kvloan run: an interval needs at least 2 runs (--repeats=2)\n");
+    goto out;
+  }
+  if (repeats > 1 && (run.record != NULL || strcmp(run.plane, "cuda") == 0)) {
+    fprintf(stderr, "kvloan run: %s; leave --repeats out\n", run.record != NULL ? "--record writes the log of one run" : "--plane=cuda has one GPU for one run at a time");
+    goto out;
+  }
 
   code = 1;
   struct kvl_err err;
@@ -180,6 +205,13 @@ int kvl_cmd_run(int argc, char **argv)
   (void)sigaction(SIGINT, &action, NULL);
   (void)sigaction(SIGTERM, &action, NULL);
   (void)sigaction(SIGHUP, &action, NULL);
+  if (repeats > 1) {
+    struct kvl_run_repeats several = {.scenario = argv[optind], .sets = sets, .set_count = set_count, .doc = doc, .run = &run, .repeats = repeats,
+                                      .confidence = confidence > 0.0 ? confidence : 0.95, .format = (enum kvl_format)format, .quiet = quiet};
+    code = kvl_run_repeats(&several);
+    kvl_scenario_free(doc);
+    goto out;
+  }
   struct kvl_cmd_progress progress;
   kvl_cmd_progress_begin(&progress, "");
   if (!quiet && isatty(STDERR_FILENO) == 1) {

@@ -13,6 +13,8 @@ struct kvl_sweep_call {
   const char *design;           /* as typed */
   const char *store;
   const char *plane;            /* model, host */
+  int check;                    /* host: enum kvl_check */
+  bool verify;                  /* every invariant after every event */
   const char *command;          /* how it was started */
   const char *const *set;       /* --set, for the shards of an engine */
   unsigned sets;

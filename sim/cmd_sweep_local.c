@@ -74,7 +74,8 @@ static int run_task(const struct local *l, uint32_t task, bool *has_run, struct 
   char *path = task_store(l, task), *command = kvl_sweep_command(l->sweep, task);
   int rc = path == NULL || command == NULL ? kvl_err_set(err, -ENOMEM, "out of memory") : kvl_sweep_scenario(l->sweep, task, &doc, err);
   if (rc == 0) {
-    struct kvl_run_options options = {.plane = l->call->plane, .store = path, .command = command, .threads = l->call->threads};
+    struct kvl_run_options options = {.plane = l->call->plane, .store = path, .command = command, .threads = l->call->threads,
+                                      .check = (enum kvl_check)l->call->check, .verify = l->call->verify};
     rc = kvl_run(doc, &options, &result, err);
   }
   if (rc == 0 && result.mismatches != 0) {

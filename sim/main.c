@@ -15,6 +15,7 @@ const struct kvl_command kvl_commands[] = {
   {"calibrate", kvl_cmd_calibrate, "measure this node's GPU and host link for the model"},
   {"validate", kvl_cmd_validate, "run a scenario on a GPU and compare the model with it"},
   {"sweep", kvl_cmd_sweep, "run a design of many points, resume it, spread it over machines"},
+  {"sensitivity", kvl_cmd_sensitivity, "which calibrated or open numbers a forecast hangs on"},
   {"plan", kvl_cmd_plan, "which setting serves a workload within a target at least cost"},
   {"scenario", kvl_cmd_scenario, "check a scenario and explain what it resolves to"},
   {"trace", kvl_cmd_trace, "make, inspect and check selection traces"},

@@ -67,6 +67,10 @@ int kvl_scenario_bad(struct kvl_err *err, const struct kvl_json *node, const cha
 /* scenario_check.c: what one key cannot know alone. */
 int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err);
 
+/* scenario_explain.c: how a value is known, when neither public nor measured: "calibrated", "estimate", "assumed", "open", "start value", "not published",
+ * "chosen", from the first words of its origin. NULL: there is nothing to doubt, or nothing is said. */
+const char *kvl_scenario_doubt(const struct kvl_scenario_doc *doc, uint32_t key);
+
 /* Index in kvl_keys; asserts that the path is there. */
 uint32_t kvl_scenario_key(const char *path);
 /* The value of a key as canonical JSON text (strings quoted); caches and curves have their own writers. */

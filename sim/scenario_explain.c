@@ -164,18 +164,25 @@ static bool begins(const char *text, const char *word)
   return true;
 }
 
-/* Neither public nor measured nor derived from such: to be read with care. */
-static bool is_estimate(const struct kvl_scenario_doc *doc, uint32_t key)
+const char *kvl_scenario_doubt(const struct kvl_scenario_doc *doc, uint32_t key)
 {
-  static const char *const words[] = {"estimate", "assumed", "open:", "start value", "not published", "chosen"};
+  static const char *const words[][2] = {{"calibrated", "calibrated"}, {"estimate", "estimate"},           {"assumed", "assumed"}, {"open:", "open"},
+                                         {"start value", "start value"}, {"not published", "not published"}, {"chosen", "chosen"}};
   const char *origin = doc->origin[key].text;
   for (size_t i = 0; origin != NULL && i < sizeof words / sizeof words[0]; i++) {
-    if (begins(origin, words[i])) {
-      return true;
+    if (begins(origin, words[i][0])) {
+      return words[i][1];
     }
   }
   bool costs = strncmp(kvl_keys[key].path, "costs.", 6) == 0;
-  return origin == NULL && costs && doc->origin[key].place != NULL && begins(doc->scenario.costs.source, "estimate");
+  return origin == NULL && costs && doc->origin[key].place != NULL && begins(doc->scenario.costs.source, "estimate") ? "estimate" : NULL;
+}
+
+/* Neither public nor measured nor fitted nor derived from such: to be read with care. */
+static bool is_estimate(const struct kvl_scenario_doc *doc, uint32_t key)
+{
+  const char *doubt = kvl_scenario_doubt(doc, key);
+  return doubt != NULL && strcmp(doubt, "calibrated") != 0;
 }
 
 static const char *origin_text(const struct kvl_scenario_doc *doc, uint32_t key, char buffer[KVL_PATH_CAP + 16])
