@@ -1,0 +1,40 @@
+#!/bin/sh
+# Predicted against measured, results/hardware/h200-forecast.md. Two halves, because a GPU is lent by the minute:
+#   h200-forecast.sh record KVLOAN SCENARIOS OUT   on the GPU machine: each run's decision log and summary into OUT
+#   h200-forecast.sh compare KVLOAN SCENARIOS OUT  anywhere: replays each log in the model plane, forecasts the same scenario, prints one row a run (TSV)
+# Runs differ from scenarios/h200/half-revoked.json by the settings in h200-forecast.txt: a name, then settings. Forecasts use node.hardware=h200.measured.
+set -u
+what=$1 kvloan=$2 scenarios=$3 out=$4
+list=$(dirname "$0")/h200-forecast.txt
+base=$scenarios/h200/half-revoked.json
+[ "$what" = record ] || printf 'run\tdecisions\tsteps_differ\tstep_ms\tforecast_step_ms\tstep_error_percent\tthroughput\tforecast_throughput\tthroughput_error_percent\tlargest_tier_error_percent\trows_checked\tmismatches\n'
+while read -r name settings; do
+  case $name in '' | '#'*) continue ;; esac
+  set --
+  for s in $settings; do set -- "$@" "--set=$s"; done
+  if [ "$what" = record ]; then
+    "$kvloan" run "$base" --set=node.hardware=h200.measured "$@" --plane=cuda --check=sample --quiet --record="$out/$name.log" --format=json >"$out/$name.json" 2>"$out/$name.err" </dev/null ||
+      echo "$name: $(tail -1 "$out/$name.err")"
+    continue
+  fi
+  "$kvloan" run "$base" --set=node.hardware=h200.measured "$@" --quiet --format=json >"$out/forecast.json" 2>/dev/null </dev/null || { echo "$name: no forecast" >&2; continue; }
+  "$kvloan" replay "$out/$name.log" --format=tsv >"$out/replay.tsv" 2>/dev/null </dev/null
+  replay=$?
+  checked=$(sed -n 's/^\([0-9]*\) selected rows read back.* \([0-9]*\) differ$/\1\t\2/p' "$out/$name.err")
+  awk -v name="$name" -v replay=$replay -v checked="${checked:-0	0}" '
+    FNR == 1 { file++ }
+    { line = $0; gsub(/[",{}]/, " ", line); n = split(line, w, /[: ]+/)
+      for (i = 1; i < n; i++) if (w[i] ~ /^[a-z_0-9]+$/ && w[i + 1] ~ /^-?[0-9.e+-]+$/) v[file, w[i]] = w[i + 1] }
+    END {
+      step = 0; fore = 0
+      for (k in stall) ;
+      split("compute bookkeeping resolve fetch link_wait prefetch_wait", c, " ")
+      for (i = 1; i <= 6; i++) { step += v[1, c[i]]; fore += v[2, c[i]] }
+      step /= v[1, "steps"]; fore /= v[2, "steps"]
+      split("scratch tail borrowed bank hot host", t, " ")
+      for (i = 1; i <= 6; i++) { a += v[1, t[i]]; b += v[2, t[i]] }
+      for (i = 1; i <= 6 && a > 0 && b > 0; i++) { d = 100 * (v[2, t[i]] / b - v[1, t[i]] / a); d = d < 0 ? -d : d; worst = d > worst ? d : worst }
+      x = v[1, "output_throughput_tok_per_s"]; y = v[2, "output_throughput_tok_per_s"]
+      printf "%s\t%s\t%s\t%.3f\t%.3f\t%.2f\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, replay == 0 ? "identical" : "DIFFER", replay == 0 ? 0 : "?", step, fore, 100 * (fore / step - 1), x, y, 100 * (y / x - 1), worst, checked
+    }' "$out/$name.json" "$out/forecast.json"
+done <"$list"
