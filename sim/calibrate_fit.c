@@ -320,41 +320,50 @@ static void fit_order_and_company(struct kvl_calibration *c)
 
 /* ---- look-ups ---- */
 
-/* What a look-up's fetches take beyond a gather of the same rows: by misses a request, the median over batches. */
+static int by_rows(const void *a, const void *b)
+{
+  const struct kvl_probe_point *x = *(const struct kvl_probe_point *const *)a, *y = *(const struct kvl_probe_point *const *)b;
+  uint64_t m = x->count * x->batch, n = y->count * y->batch;
+  return (m > n) - (m < n);
+}
+
+/* What a look-up's fetches take beyond a gather of the same rows: medians of the points between one power of four and the next. */
 static void fit_fetches(struct kvl_calibration *c)
 {
   enum { FAR = 1 << 20 };
   struct kvl_curve *curve = &c->link.fetch_permille;
+  const struct kvl_probe_point *point[KVL_FIT_MAX];
   double ratio[KVL_FIT_MAX];
+  uint32_t points = 0;
   *curve = (struct kvl_curve){.n = 0};
-  for (uint64_t last = 0, misses;; last = misses) {
-    misses = UINT64_MAX;
-    for (uint32_t i = 0; i < c->probe.count; i++) { /* the next larger */
-      const struct kvl_probe_point *p = &c->probe.point[i];
-      misses = p->kind == KVL_PROBE_RESOLVE && p->count > last && p->count < misses ? p->count : misses;
+  for (uint32_t i = 0; i < c->probe.count && points < KVL_FIT_MAX; i++) {
+    if (c->probe.point[i].kind == KVL_PROBE_RESOLVE && c->probe.point[i].count != 0) {
+      point[points++] = &c->probe.point[i];
     }
-    if (misses == UINT64_MAX || curve->n + 2 > KVL_CURVE_MAX) {
-      break;
-    }
+  }
+  qsort(point, points, sizeof point[0], by_rows);
+  uint64_t end = 4;
+  for (uint32_t first = 0, i = 0; first < points && curve->n + 2 <= KVL_CURVE_MAX; first = i) {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < c->probe.count && n < KVL_FIT_MAX; i++) {
-      const struct kvl_probe_point *p = &c->probe.point[i];
-      if (p->kind == KVL_PROBE_RESOLVE && p->count == misses) {
-        uint64_t rows = misses * p->batch, gather = kvl_link_gather_ns(&c->link, rows, rows * p->bytes, p->range_bytes, NULL);
-        double more = (double)p->median_ps / 1e3 - (double)kvl_curve_at(&c->resolve_ns_by_lanes, (uint64_t)p->batch * p->lanes, NULL);
-        if (gather != 0 && more > 0) {
-          ratio[n++] = more / (double)gather;
-        }
+    while (point[first]->count * point[first]->batch >= end) {
+      end *= 4;
+    }
+    for (i = first; i < points && point[i]->count * point[i]->batch < end; i++) {
+      const struct kvl_probe_point *p = point[i];
+      uint64_t rows = p->count * p->batch, gather = kvl_link_gather_ns(&c->link, rows, rows * p->bytes, p->range_bytes, NULL);
+      double more = (double)p->median_ps / 1e3 - (double)kvl_curve_at(&c->resolve_ns_by_lanes, (uint64_t)p->batch * p->lanes, NULL);
+      if (gather != 0 && more > 0) {
+        ratio[n++] = more / (double)gather;
       }
     }
     if (n != 0) {
-      curve->x[curve->n] = misses;
+      const struct kvl_probe_point *middle = point[first + (i - first) / 2];
+      curve->x[curve->n] = middle->count * middle->batch;
       curve->y[curve->n++] = rounded(fmax(1000 * kvl_fit_median(ratio, n), 1));
     }
   }
   if (curve->n != 0) { /* a curve's last slope goes on: held instead */
-    uint64_t end = curve->x[curve->n - 1] + FAR;
-    curve->x[curve->n] = end;
+    curve->x[curve->n] = curve->x[curve->n - 1] + FAR;
     curve->y[curve->n] = curve->y[curve->n - 1];
     curve->n++;
   }
@@ -386,7 +395,7 @@ static void fit_look_ups(struct kvl_calibration *c)
     if (p->kind == KVL_PROBE_RESOLVE && p->count != 0) {
       uint64_t rows = p->count * p->batch;
       fit[n] = (double)(kvl_curve_at(curve, (uint64_t)p->batch * p->lanes, NULL) +
-                        kvl_link_fetch_ns(&c->link, rows, rows * p->bytes, p->range_bytes, p->batch, NULL));
+                        kvl_link_fetch_ns(&c->link, rows, rows * p->bytes, p->range_bytes, NULL));
       measured[n++] = (double)p->median_ps / 1e3;
     }
   }

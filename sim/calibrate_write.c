@@ -104,7 +104,7 @@ static void put_link(FILE *out, const struct kvl_calibration *c)
       (void)fprintf(out, "%s[%" PRIu64 ", %s]", i > 0 ? ", " : "", l->fetch_permille.x[i], kvl_decimal_print(l->fetch_permille.y[i], 10, text));
     }
     (void)fputs("], ", out);
-    put_origin(out, c, "look-ups with misses less look-ups without, against gathers; median over batches; held past the last that was measured");
+    put_origin(out, c, "look-ups with misses less look-ups without, against gathers; medians of rows alike; held past the last that was measured");
     (void)fputs("}", out);
   }
   (void)fputs("\n  }", out);

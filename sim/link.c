@@ -112,13 +112,10 @@ uint64_t kvl_link_gather_ns(const struct kvl_link *link, uint64_t rows, uint64_t
   return link->gather_floor_ns + (by_bytes > by_rows ? by_bytes : by_rows);
 }
 
-uint64_t kvl_link_fetch_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, uint32_t requests, bool *outside)
+uint64_t kvl_link_fetch_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, bool *outside)
 {
   uint64_t ns = kvl_link_gather_ns(link, rows, bytes, range_bytes, outside);
-  if (link->fetch_permille.n == 0 || requests == 0) {
-    return ns;
-  }
-  return (uint64_t)((wide)ns * kvl_curve_at(&link->fetch_permille, rows / requests, NULL) / 1000);
+  return link->fetch_permille.n == 0 ? ns : (uint64_t)((wide)ns * kvl_curve_at(&link->fetch_permille, rows, NULL) / 1000);
 }
 
 uint64_t kvl_link_copy_ns(const struct kvl_link *link, uint64_t bytes)

@@ -35,8 +35,8 @@ int kvl_link_init(struct kvl_link_queue *queue, uint32_t bulk_capacity); /* -ENO
 void kvl_link_deinit(struct kvl_link_queue *queue);
 
 uint64_t kvl_link_gather_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, bool *outside);
-/* The same by a look-up of `requests` requests, which fetches `rows` rows in all. */
-uint64_t kvl_link_fetch_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, uint32_t requests, bool *outside);
+/* The same by a look-up, for the rows that it misses. */
+uint64_t kvl_link_fetch_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, bool *outside);
 uint64_t kvl_link_copy_ns(const struct kvl_link *link, uint64_t bytes);
 
 /* A copy joins its lane at time `at`. -EAGAIN when the ring is full. */

@@ -66,7 +66,7 @@ struct kvl_link {
   uint64_t copy_floor_ns;
   struct kvl_curve rows_per_s;        /* x: bytes of the pool the rows range over; y: rows per second */
   struct kvl_gather_table gathers;
-  struct kvl_curve fetch_permille;    /* a look-up's own fetches against a gather of the same rows, over rows fetched a request; no points: 1,000 */
+  struct kvl_curve fetch_permille;    /* a look-up's own fetches against a gather of the same rows, over rows; no points: 1,000 */
 };
 
 struct kvl_hardware {

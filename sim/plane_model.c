@@ -299,7 +299,7 @@ static void time_resolve(struct time_line *l, const struct kvl_stage *stage)
   if (c->fetched != 0) {
     uint64_t row_bytes = m->setup.device.cache[stage->cache].row_bytes;
     uint64_t bytes = c->fetched * (m->setup.model.plan ? row_bytes / parts_of(g, stage->cache) : row_bytes);
-    uint64_t service = kvl_link_fetch_ns(&s->hardware.link, c->fetched, bytes, g->range_bytes, l->step->count, &m->outside_link);
+    uint64_t service = kvl_link_fetch_ns(&s->hardware.link, c->fetched, bytes, g->range_bytes, &m->outside_link);
     l->now_ns = kvl_link_demand(&g->to_gpu, l->now_ns, service, bytes, &wait);
     r->stall_ns[KVL_STALL_FETCH] += service;
     r->stall_ns[KVL_STALL_LINK_WAIT] += wait;

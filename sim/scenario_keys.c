@@ -108,7 +108,7 @@ const struct kvl_key kvl_keys[] = {
   {"hardware.link.gather_us", KVL_KEY_GATHERS, "bytes, bytes, rows, us", K, AT(hardware.link.gathers), 0, 0, "[]", NULL,
    "measured: times of gathers over row size, range and rows, a full grid; stands for the law of the other keys"},
   {"hardware.link.fetch_percent_by_rows", KVL_KEY_CURVE, "rows, %", 10, AT(hardware.link.fetch_permille), 1, 0, "[]", NULL,
-   "measured: time of the fetches of a look-up against a gather of the same rows, over rows fetched a request; no points: 100"},
+   "measured: time of the fetches of a look-up against a gather of the same rows, over rows fetched; no points: 100"},
 
   {"node.prefill_gpus", KVL_KEY_COUNT, "GPUs", 1, AT(node.prefill_gpus), 1, 4096, "1", NULL, "GPUs that run prefill"},
   {"node.decode_gpus", KVL_KEY_COUNT, "GPUs", 1, AT(node.decode_gpus), 1, 4096, "1", NULL, "GPUs that decode, each with its own pool"},

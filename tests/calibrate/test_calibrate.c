@@ -147,6 +147,7 @@ START_TEST(the_law_is_found)
       ck_assert(near((double)c->link.fetch_permille.y[k], 1250, 0.15));
     }
     ck_assert_uint_eq(c->link.fetch_permille.x[0], 32);
+    ck_assert_uint_eq(c->link.fetch_permille.n, 6); /* 32, 128, 512, 2,048, 8,192 rows, and the end */
     ck_assert(fit_of(c, "gathers: the table")->residuals.worst < 1e-3);
     ck_assert(fit_of(c, "gathers: the law")->residuals.worst < 2e-2);
     ck_assert(fit_of(c, "copies to the GPU")->residuals.worst < 1e-3);

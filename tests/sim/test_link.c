@@ -210,11 +210,11 @@ END_TEST
 START_TEST(fetches_of_a_look_up)
 {
   struct kvl_link link = {.gather_bytes_per_s = 50000000000u, .gather_floor_ns = 3000, .rows_per_s = {.n = 1, .x = {1000}, .y = {100000000}}};
-  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, 10, NULL), 13000); /* nothing known: as a gather */
-  link.fetch_permille = (struct kvl_curve){.n = 3, .x = {50, 100, 1000}, .y = {1000, 1200, 1200}};
-  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, 10, NULL), 15600); /* 100 rows a request */
-  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 750, 216000, 1000, 10, NULL), 10500 * 11 / 10);
-  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, 100, NULL), 13000);
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, NULL), 13000); /* nothing known: as a gather */
+  link.fetch_permille = (struct kvl_curve){.n = 3, .x = {500, 1000, 10000}, .y = {1000, 1200, 1200}};
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 1000, 288000, 1000, NULL), 15600);
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 750, 216000, 1000, NULL), 10500 * 11 / 10);
+  ck_assert_uint_eq(kvl_link_fetch_ns(&link, 100, 28800, 1000, NULL), 4000);
   ck_assert_uint_eq(kvl_link_gather_ns(&link, 1000, 288000, 1000, NULL), 13000);
 }
 END_TEST
