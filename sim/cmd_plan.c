@@ -160,11 +160,6 @@ static int parse(struct call *c, int argc, char **argv)
 
 /* ---- running a round ---- */
 
-struct runner {
-  const struct call *call;
-  char **request; /* unused by rounds */
-};
-
 static int read_cells(const char *path, const struct kvl_sweep *design, struct kvl_plan_result *cell, struct kvl_err *err)
 {
   struct kvl_store_options reading = {.read_only = 1};
@@ -329,7 +324,7 @@ static int plan_it(const struct call *c, struct kvl_err *err, bool *met)
     rc = answer == NULL ? kvl_err_set(err, -ENOMEM, "out of memory for the answer") : 0;
   }
   rc = rc != 0 ? rc : kvl_store_open(&store, c->store, err);
-  rc = rc != 0 ? rc : kvl_store_plan(store, plan->name, plan->scenario, answer, KVL_VERSION, c->command, err);
+  rc = rc != 0 ? rc : kvl_store_plan(store, plan->name, plan->text, answer, KVL_VERSION, c->command, err);
   kvl_store_close(store);
   rc = rc != 0 ? rc : kvl_plan_write(stdout, (enum kvl_format)c->format, answer, err);
   if (rc == 0) {

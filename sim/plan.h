@@ -68,7 +68,7 @@ enum { KVL_PLAN_NOT = 255 }; /* an axis that means nothing for a candidate */
 
 struct kvl_capacity_plan {
   struct kvl_arena arena;
-  const char *name, *note, *file, *scenario;
+  const char *name, *note, *file, *scenario, *text; /* text: the whole, as read */
   struct kvl_plan_pair *set;      /* for every run, before a node's */
   unsigned sets;
   const char *const *typed;       /* --set, after the plan's own */

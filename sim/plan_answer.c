@@ -387,7 +387,7 @@ static void put_engines(struct pen *p, const struct kvl_plan_search *s, const st
              prefetch ? "no candidate pool: only the plan of layers that share a selection is replayed; " : "",
              drafts ? "speculation beside it takes one position or its CLOCK variant; " : "");
   }
-  put_text(p, "checked", "names as in SGLang's HiSparse guide of 2026; not run here; --max-running-requests counts for all data-parallel ranks together");
+  put_text(p, "checked", "names as in SGLang's HiSparse guide of 2026, sizes for one decode GPU; not run here (--max-running-requests counts for all data-parallel ranks together)");
   close_part(p, '}');
   open_part(p, NULL, '{');
   put_text(p, "engine", "vLLM");
@@ -400,7 +400,7 @@ static void put_engines(struct pen *p, const struct kvl_plan_search *s, const st
     put_line(p, "cannot", "%s%s%s", adaptive ? "resident pages are spilled tail first and not given back while a request keeps its hot region; " : "resident pages stay until they are spilled: more than fixed mode has; ",
              prefetch ? "prefetch is the leaders' plan, no candidate pool; " : "", "page size is the engine's block size");
   }
-  put_text(p, "checked", "host_pool_gib and device_buffer_size as in vLLM's sources of 2026, where both have moved between releases (attention config, connector); not run here");
+  put_text(p, "checked", "host_pool_gib and device_buffer_size as in vLLM's sources of 2026, where both have moved between releases (attention config, connector), sizes for one decode GPU; not run here");
   close_part(p, '}');
   close_part(p, ']');
 }
@@ -421,6 +421,7 @@ static void put_reach(struct pen *p, const struct kvl_plan_search *s)
       full = isnan(full) || (more ? a > full : a < full) ? (isnan(a) ? full : a) : full;
       bound = isnan(bound) || (more ? b > bound : b < bound) ? (isnan(b) ? bound : b) : bound;
     }
+    bound = more ? (full > bound ? full : bound) : (full < bound ? full : bound); /* sizes found in the fine round had no bound of their own */
     open_part(p, NULL, '{');
     put_text(p, "target", kvl_plan_target_name((enum kvl_plan_target)t));
     put_number(p, "asked", s->plan->target[t]);

@@ -450,7 +450,8 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   struct kvl_plan_pair *pairs;
   unsigned count;
   uint64_t repeats;
-  int rc = kvl_json_parse(&plan->arena, text, size, plan->file, &root, err);
+  plan->text = kvl_arena_text(&plan->arena, text, size);
+  int rc = plan->text == NULL ? no_memory(plan, err) : kvl_json_parse(&plan->arena, text, size, plan->file, &root, err);
   rc = rc != 0 ? rc : root->kind != KVL_JSON_OBJECT
                         ? kvl_err_set(err, -EINVAL, "%s:%u: a plan must be an object, is %s", plan->file, (unsigned)root->line, kvl_json_kind_name(root->kind))
                         : check_members(root, "a plan", members, MEMBERS, err);

@@ -21,6 +21,7 @@ struct finder {
   void *context;
   struct kvl_plan_screen *screen;
   struct kvl_arena arena; /* values of axes and variants */
+  enum kvl_mode mode;     /* of the scenario as it is */
   struct kvl_err *err;
 };
 
@@ -117,7 +118,8 @@ static bool differ(const struct kvl_capacity_plan *plan, const struct kvl_plan_c
   const struct kvl_plan_candidate *const both[] = {a, b};
   for (int i = 0; i < 2; i++) {
     uint8_t at = both[i]->at[KVL_AXIS_PREFETCH];
-    kind[i] = at == KVL_PLAN_NOT ? none : plan->axis[KVL_AXIS_PREFETCH].value[at][0];
+    const char *is = at == KVL_PLAN_NOT ? NULL : plan->axis[KVL_AXIS_PREFETCH].value[at][0];
+    kind[i] = is == NULL ? none : is;
   }
   bool other = a->node != b->node || strcmp(kind[0], kind[1]) != 0;
   for (unsigned x = 0; x < plan->axes; x++) {
@@ -250,6 +252,7 @@ static int probe(struct finder *f, struct kvl_scenario_doc **doc)
     }
     int code = scenario_of(f, &c, doc, &err);
     if (code == 0) {
+      f->mode = kvl_scenario_of(*doc)->mode;
       return 0;
     }
     if (m == 0) {
@@ -273,12 +276,54 @@ static bool can_speculate(struct finder *f, const char *name)
   return can;
 }
 
+static bool names(const struct kvl_plan_pair *set, unsigned sets, const char *key)
+{
+  for (unsigned i = 0; i < sets; i++) {
+    if (strcmp(set[i].key, key) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* What the plan sets is not searched: the axis has the one value, or, where nodes differ in it, each node's own. */
+static void pin(struct finder *f, const struct kvl_scenario *s, enum kvl_mode mode)
+{
+  for (int a = 0; a < KVL_AXES_OWN; a++) {
+    struct kvl_plan_axis *axis = &f->own->axis[a];
+    const char *key = axis->key[0];
+    size_t length = strlen(key);
+    bool set = names(f->plan->set, f->plan->sets, key), by_node = false;
+    for (unsigned i = 0; i < f->plan->typed_count; i++) {
+      set = set || (strncmp(f->plan->typed[i], key, length) == 0 && (f->plan->typed[i][length] == '=' || (a == KVL_AXIS_SPECULATION && f->plan->typed[i][length] == '.')));
+    }
+    for (unsigned n = 0; n < f->plan->nodes; n++) {
+      by_node = by_node || names(f->plan->node[n].set, f->plan->node[n].sets, key);
+    }
+    if (axis->given || !(set || by_node)) {
+      continue;
+    }
+    const uint64_t number[KVL_AXES_OWN] = {[KVL_AXIS_GPUS] = s->node.decode_gpus, [KVL_AXIS_HOT] = s->policy.hot_rows, [KVL_AXIS_PAGE] = s->policy.page_tokens,
+                                           [KVL_AXIS_GIVE_BACK] = s->policy.give_back_bytes_max};
+    static const char *const modes[] = {"\"resident\"", "\"fixed\"", "\"adaptive\""}, *const prefetches[] = {"\"none\"", "\"pool\"", "\"plan\""};
+    axis->given = true;
+    if (by_node || a == KVL_AXIS_SPECULATION) {
+      add_pair(axis, NULL, NULL);
+    } else if (a == KVL_AXIS_MODE || a == KVL_AXIS_PREFETCH) {
+      add_pair(axis, a == KVL_AXIS_MODE ? modes[mode] : prefetches[s->policy.prefetch], NULL);
+    } else {
+      add_number(f, axis, number[a]);
+    }
+  }
+}
+
 static int fill_axes(struct finder *f, const struct kvl_scenario *s)
 {
   static const char *const kinds[] = {"dspark", "mtp"};
   struct kvl_plan_axis *axis = f->own->axis;
   uint32_t k = 1, gpus = s->node.decode_gpus;
   bool parts = false, selects = s->selection.kind != KVL_SELECT_NONE;
+  pin(f, s, f->mode);
   for (uint32_t p = 0; p < s->model.selection.points; p++) {
     k = s->model.selection.point[p].k > k ? s->model.selection.point[p].k : k;
   }
@@ -308,12 +353,17 @@ static int fill_axes(struct finder *f, const struct kvl_scenario *s)
   }
   if (!axis[KVL_AXIS_PREFETCH].given) {
     const char *rows = keep(f, (unsigned long long)s->model.pool_blocks * s->model.pool_rows_per_block);
-    add_pair(&axis[KVL_AXIS_PREFETCH], "\"none\"", s->model.pool_blocks > 0 || s->policy.bank_rows > 0 ? "0" : NULL);
-    if (s->model.pool_blocks > 0 && selects && rows != NULL) {
+    bool bank_set = names(f->plan->set, f->plan->sets, "policy.bank_rows");
+    for (unsigned i = 0; i < f->plan->typed_count; i++) {
+      bank_set = bank_set || strncmp(f->plan->typed[i], "policy.bank_rows=", 17) == 0;
+    }
+    rows = bank_set ? NULL : rows;
+    add_pair(&axis[KVL_AXIS_PREFETCH], "\"none\"", !bank_set && (s->model.pool_blocks > 0 || s->policy.bank_rows > 0) ? "0" : NULL);
+    if (s->model.pool_blocks > 0 && selects) {
       add_pair(&axis[KVL_AXIS_PREFETCH], "\"pool\"", rows);
     }
     if (parts && selects) {
-      add_pair(&axis[KVL_AXIS_PREFETCH], "\"plan\"", s->policy.bank_rows > 0 ? "0" : NULL);
+      add_pair(&axis[KVL_AXIS_PREFETCH], "\"plan\"", !bank_set && s->policy.bank_rows > 0 ? "0" : NULL);
     }
   }
   if (!axis[KVL_AXIS_SPECULATION].given) {
@@ -339,7 +389,8 @@ static int fill_axes(struct finder *f, const struct kvl_scenario *s)
 
 static bool is_mode(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *c, const char *mode)
 {
-  return strcmp(plan->axis[KVL_AXIS_MODE].value[c->at[KVL_AXIS_MODE]][0], mode) == 0;
+  const char *is = plan->axis[KVL_AXIS_MODE].value[c->at[KVL_AXIS_MODE]][0];
+  return is != NULL && strcmp(is, mode) == 0; /* NULL: each node's own */
 }
 
 /* Axes that mean nothing in a mode are left out, so that no two candidates are the same. */
@@ -647,7 +698,7 @@ static void add_neighbour(struct finder *f, const struct kvl_plan_candidate *fro
   const char *text = keep(f, number), *kind = bank ? a->value[c.at[axis]][0] : NULL;
   uint32_t v = 0;
   while (text != NULL && v < a->values &&
-         (bank ? strcmp(a->value[v][0], kind) != 0 || a->value[v][1] == NULL || strcmp(a->value[v][1], text) != 0 : strcmp(a->value[v][0], text) != 0)) {
+         (bank ? kind == NULL || strcmp(a->value[v][0], kind) != 0 || a->value[v][1] == NULL || strcmp(a->value[v][1], text) != 0 : strcmp(a->value[v][0], text) != 0)) {
     v++;
   }
   if (text == NULL || v == KVL_PLAN_VALUES_MAX) {
