@@ -8,6 +8,8 @@
 #include "results/text.h"
 #include "sim/scenario_doc.h"
 
+enum { PAGE_TOKENS_MAX = 1 << 20 }; /* the key's upper end */
+
 #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
 #endif
@@ -70,6 +72,40 @@ static int check_readers(const struct kvl_scenario_doc *doc, struct kvl_err *err
     }
   }
   return 0;
+}
+
+/* Each cache is addressed as an array of its own rows, frames one after the other (backend/layout.c): a frame, and each cache's part of it, begins at a whole row. */
+static const struct kvl_model_cache *misfit(const struct kvl_scenario *s, uint64_t page_tokens)
+{
+  uint64_t page = kvl_page_bytes(s) * (page_tokens / s->policy.page_tokens), at = 0;
+  for (uint32_t i = 0; i < s->model.caches; i++) {
+    const struct kvl_model_cache *cache = &s->model.cache[i];
+    uint32_t split = s->policy.layer_sharing == KVL_SHARING_OFF && cache->layers > 1 ? cache->layers : 1;
+    if (page % (cache->row_bytes / split) != 0 || at % (cache->row_bytes / split) != 0) {
+      return cache;
+    }
+    at += page_tokens / cache->tokens_per_row * cache->row_bytes;
+  }
+  return NULL;
+}
+
+static int check_rows(const struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = &doc->scenario;
+  uint64_t page = s->policy.page_tokens;
+  const struct kvl_model_cache *cache = s->mode == KVL_MODE_RESIDENT || s->selection.kind == KVL_SELECT_NONE ? NULL : misfit(s, page);
+  if (cache == NULL) {
+    return 0;
+  }
+  while (page < PAGE_TOKENS_MAX && misfit(s, page) != NULL) {
+    page *= 2;
+  }
+  if (misfit(s, page) != NULL) {
+    return wrong(doc, err, "model.caches", "cache %s: rows of %u bytes do not divide a page of %" PRIu64 " bytes into whole rows, nor any larger page "
+                 "(nearest: rows whose sizes differ by a power of two)", cache->name, (unsigned)cache->row_bytes, kvl_page_bytes(s));
+  }
+  return wrong(doc, err, "policy.page_tokens", "is %u: rows of cache %s, %u bytes, do not divide a page of %" PRIu64 " bytes into whole rows (nearest: %u)",
+               (unsigned)s->policy.page_tokens, cache->name, (unsigned)cache->row_bytes, kvl_page_bytes(s), (unsigned)page);
 }
 
 static int check_model(const struct kvl_scenario_doc *doc, struct kvl_err *err)
@@ -259,6 +295,7 @@ int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err)
   int rc = check_pages(doc, err);
   rc = rc == 0 ? check_model(doc, err) : rc;
   rc = rc == 0 ? check_readers(doc, err) : rc;
+  rc = rc == 0 ? check_rows(doc, err) : rc;
   rc = rc == 0 ? check_workload(doc, err) : rc;
   rc = rc == 0 ? check_speculation(doc, err) : rc;
   rc = rc == 0 ? check_prefetch(doc, err) : rc;

@@ -125,7 +125,7 @@ expect 1 'cut.jsonl:' run "$scenarios/mooncake-sample.json" --set=workload.file=
 head -c 1000 "$scenarios/workloads/agent-sample.csv" >cut.csv
 expect 0 'requests_completed	3' run "$scenarios/mooncake-sample.json" --format=tsv --set=workload.requests=3 --set=selection.source=none \
   --set=workload.prefix_store_bytes=72057594037927936
-expect 1 'small.json: model.caches: cache 1: rows of 288 bytes do not divide a page' run small.json --set=model.caches.0.row_bytes=1
+expect 1 'model.caches: cache E1: rows of 288 bytes do not divide a page' run small.json --set=model.caches.0.row_bytes=1
 expect 1 'cut.csv:' run "$scenarios/agent-sample.json" --set=workload.file=cut.csv
 expect 1 'missing.trace' run small.json --set=selection.source=trace --set=selection.file=missing.trace
 "$program" trace gen --out=good.trace --model=deepseek-v4.1-flash --context=3000 --sessions=2 --steps=15 >out 2>err

@@ -40,9 +40,18 @@ static void replaced(const char *from, const char *to, char *buffer, size_t size
   (void)snprintf(buffer, size, "%.*s%s%s", (int)(at - small), small, to, at + strlen(from));
 }
 
+/* Two caches with rows of 288 bytes and of another size. */
+#define TWO_CACHES(row_bytes) \
+  "{\"from\": \"deepseek-v4.1-flash\", \"pool_blocks\": 0, \"caches\": [" \
+  "{\"name\": \"a\", \"written_layer\": 0, \"tokens_per_row\": 2, \"row_bytes\": 288, \"index_key_bytes\": 0, \"selections\": [{\"layer\": 0, \"k\": 4, \"readers\": 1}]}, " \
+  "{\"name\": \"b\", \"written_layer\": 1, \"tokens_per_row\": 2, \"row_bytes\": " row_bytes ", \"index_key_bytes\": 0, \"selections\": [{\"layer\": 1, \"k\": 4, \"readers\": 1}]}]}," \
+  " \"selection\": {\"source\": \"preset\"}"
+
 static const struct {
   const char *from, *to, *message;
 } wrong[] = {
+  {"\"deepseek-v4.1-flash\"", TWO_CACHES("18432"), "small.json:8: policy.page_tokens: is 64: rows of cache b, 18432 bytes, do not divide a page of 599040 bytes into whole rows (nearest: 128)"},
+  {"\"deepseek-v4.1-flash\"", TWO_CACHES("584"), "small.json:2: model.caches: cache a: rows of 288 bytes do not divide a page of 27904 bytes into whole rows, nor any larger page"},
   {"\"page_tokens\": 64", "\"page_tokens\": 65", "small.json:8: policy.page_tokens: must be a power of two, is 65 (nearest: 64 or 128)"},
   {"\"page_tokens\": 64", "\"page_token\": 64", "small.json:8: policy.page_token: unknown key (nearest: policy.page_tokens)"},
   {"\"page_tokens\": 64", "\"page_tokens\": 1", "small.json:8: policy.page_tokens: is 1, but a row of deepseek-v4.1-flash covers 2 tokens (nearest: 2)"},
