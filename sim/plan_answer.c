@@ -7,6 +7,7 @@
 
 #include "results/text.h"
 #include "sim/explain.h"
+#include "sim/link.h"
 #include "sim/plan.h"
 
 enum { DEPTH_MAX = 12, LINE = 900, SHOWN_MAX = 60 };
@@ -275,11 +276,12 @@ static const char *limit_name(const struct kvl_plan_candidate *c, const struct k
   case KVL_BINDS_SESSIONS:
     return c->bound_by;
   case KVL_BINDS_LINK: {
-    /* bytes a second of the rows that the law lets through: below the bandwidth, rows bind */
-    uint64_t row = s->model.caches > 0 ? s->model.cache[0].row_bytes : 0;
-    const struct kvl_curve *rows = &s->hardware.link.rows_per_s;
-    double by_rows = rows->n > 0 ? (double)rows->y[rows->n - 1] * (double)row : INFINITY;
-    return by_rows < (double)s->hardware.link.gather_bytes_per_s ? "link rows" : "link bytes";
+    /* a gather of as many rows of next to no bytes: when it takes nearly as long, rows bind */
+    uint64_t row = s->model.caches > 0 ? s->model.cache[0].row_bytes : 1, rows = 65536;
+    bool outside = false;
+    uint64_t as_is = kvl_link_gather_ns(&s->hardware.link, rows, rows * row, s->node.host_pool_bytes, &outside);
+    uint64_t thin = kvl_link_gather_ns(&s->hardware.link, rows, rows, s->node.host_pool_bytes, &outside);
+    return thin * 10 >= as_is * 9 ? "link rows" : "link bytes";
   }
   case KVL_BINDS_COMPUTE:
     return "compute";

@@ -884,7 +884,29 @@ static void add_extra(struct kvl_plan_candidate *c, const char *key, const char 
   }
 }
 
-/* The host link at `factor` of what it carries, or the seats of its law. */
+/* The measured gathers, if there are any, as JSON at `factor` of their speed. */
+static const char *scaled_gathers(struct finder *f, const struct kvl_gather_table *g, double factor)
+{
+  char *text = NULL;
+  size_t size = 0;
+  const char *kept = NULL;
+  FILE *out = g->counts == 0 ? NULL : open_memstream(&text, &size);
+  if (out == NULL) {
+    return NULL;
+  }
+  for (uint32_t i = 0; i < g->sizes * g->ranges * g->counts; i++) {
+    (void)fprintf(out, "%s[%llu,%llu,%llu,%.3f]", i > 0 ? "," : "[", (unsigned long long)g->row_bytes[i / g->counts / g->ranges],
+                  (unsigned long long)g->range_bytes[i / g->counts % g->ranges], (unsigned long long)g->rows[i % g->counts], (double)g->ns[i] / 1e3 / factor);
+  }
+  (void)fputc(']', out);
+  if (fclose(out) == 0) {
+    kept = kvl_arena_text(&f->arena, text, size);
+  }
+  free(text);
+  return kept;
+}
+
+/* The host link at `factor` of what it carries. */
 static void add_link(struct finder *f, struct kvl_plan_candidate *variants, const struct kvl_scenario *s, const char *label, double factor)
 {
   uint32_t at = f->s->variants;
@@ -911,6 +933,7 @@ static void add_link(struct finder *f, struct kvl_plan_candidate *variants, cons
     }
     free(text);
   }
+  add_extra(&variants[at], "hardware.link.gather_us", scaled_gathers(f, &s->hardware.link.gathers, factor));
 }
 
 static int sensitive_round(struct finder *f)
