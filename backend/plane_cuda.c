@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -102,8 +103,7 @@ static void cuda_measured(struct kvl_plane *plane, struct kvl_plane_measured *me
     struct kvl_err err;
     if (kvl_cuda_collect_check(&c->gpu[i], &err) != 0 && c->measured.mismatches == 0) {
       c->measured.mismatches = 1; /* what could not be compared must not pass for equal */
-      memcpy(c->measured.first_mismatch, err.text, sizeof c->measured.first_mismatch - 1);
-      c->measured.first_mismatch[sizeof c->measured.first_mismatch - 1] = '\0';
+      (void)snprintf(c->measured.first_mismatch, sizeof c->measured.first_mismatch, "the last step of decode GPU %u, not compared: %.100s", i, err.text);
     }
   }
   *measured = c->measured;
