@@ -16,7 +16,7 @@ static const char help[] =
   "usage: kvloan calibrate [OPTIONS]\n"
   "       kvloan calibrate --refit=FILE.json [OPTIONS]\n"
   "\n"
-  "Measures a GPU and its host link in a few minutes and writes a hardware descriptor: put it in scenarios/hardware/ and name it in node.hardware, or give\n"
+  "Measures a GPU and its host link in a minute or less and writes a hardware descriptor: put it in scenarios/hardware/ and name it in node.hardware, or give\n"
   "the file: --set=node.hardware=FILE.json. Copies both ways, alone and together; gathers of small rows over row size, row count, range of the pool and order,\n"
   "alone and beside the copy engine and a kernel that reads HBM; launches and graphs; look-ups over batch and misses; HBM; pinning. Every number is a\n"
   "median with its 10th and 90th percentile; the descriptor carries all of them, with machine, driver and date. Needs a machine that nobody else uses.\n"

@@ -17,7 +17,7 @@ static const char help[] =
   "\n"
   "Runs the published experiment (DeepSeek-V4.1-Flash, four B300, 256 sessions of 500,000 tokens) and prints each published row beside the\n"
   "simulated one, without speculation and with it. Eight rows were used to find eight numbers (calibration); the verdict is on the others: within 5 %, or in\n"
-  "their range.\n"
+  "their range (a range is missed by so many per cent of its middle).\n"
   "  --refit              find the eight numbers again and print them\n"
   "  --leave-out=Pnn      refit without a calibration row and show what it then predicts\n"
   "  --set=KEY=VALUE      change a scenario key in every run (what does the verdict hang on?); repeat as you like\n"

@@ -80,7 +80,7 @@ static void print_notes(const struct kvl_scenario *scenario, const struct kvl_ru
     fprintf(stderr, "note: the cost profile was made for another model or part: every time is an extrapolation (kvloan scenario check says which)\n");
   }
   if ((r->estimates & KVL_ESTIMATE_LINK_OUTSIDE) != 0) {
-    fprintf(stderr, "note: host gathers range over more memory than the link's curve was measured for\n");
+    fprintf(stderr, "note: some host gathers range over less or more memory than the link's curve was measured for\n");
   }
   if (r->rows_checked != 0) {
     fprintf(stderr, "%" PRIu64 " selected rows read back through their addresses, %" PRIu64 " differ%s%s\n", r->rows_checked, r->mismatches,

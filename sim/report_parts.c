@@ -27,7 +27,7 @@ void kvl_report_cautions(struct kvl_report *r, const struct kvl_stored_run *run,
     kvl_report_note(r, "%sCompute times are estimates from a roofline, not measurements: trust comparisons between runs more than the times themselves.", prefix);
   }
   if (s->is_extrapolated != 0) {
-    kvl_report_note(r, "%sA table, a curve or a whole cost profile was used outside of what it was made for: times are extrapolated (kvloan scenario check says which).", prefix);
+    kvl_report_note(r, "%sA table, a curve or a whole cost profile was used outside of what it was made for: times are extrapolated (the notes of kvloan run say which).", prefix);
   }
   if (s->requests_aborted > 0) {
     kvl_report_note(r, "%s%" PRIu64 " of %" PRIu64 " requests were aborted.", prefix, s->requests_aborted, s->requests_aborted + s->requests_completed);
