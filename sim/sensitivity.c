@@ -271,11 +271,15 @@ static bool is_read(const struct kvl_scenario *s, const char *path)
   if (strcmp(path, "model.weights_bytes") == 0 || strcmp(path, "model.active_flops_per_token") == 0) {
     return s->costs.compute == KVL_COMPUTE_ROOFLINE;
   }
-  if (strcmp(path, "costs.bookkeeping_exponent") == 0) {
-    return s->costs.bookkeeping_ns_at_44 != 0;
+  if (strcmp(path, "costs.bookkeeping_exponent") == 0 && s->costs.bookkeeping_ns_at_44 == 0) {
+    return false;
   }
-  if (strncmp(path, "hardware.link.", 14) == 0 || strncmp(path, "policy.", 7) == 0 || strncmp(path, "selection.", 10) == 0) {
-    return host;
+  static const char *const of_hosted[] = {"hardware.link.", "hardware.resolve_us_by_lanes", "policy.", "selection.", "costs.bookkeeping_", "costs.resolve_",
+                                          "costs.admission_ms", "costs.revoke_page_us", "node.host_pool_bytes", "node.sessions_per_gpu_max"};
+  for (size_t i = 0; i < sizeof of_hosted / sizeof of_hosted[0] && !host; i++) {
+    if (strncmp(path, of_hosted[i], strlen(of_hosted[i])) == 0 && strcmp(path, "policy.page_tokens") != 0) {
+      return false;
+    }
   }
   return true;
 }

@@ -11,17 +11,26 @@ enum { KEY_COLUMNS = 40, VALUE_COLUMNS = 18, EFFECT_COLUMNS = 21, HEAD = 7, EACH
 
 static const char *const headline_names[KVL_HEADLINES] = {"output tok/s", "first token p90", "request rate p10", "per token p90"};
 
+/* Two places, or one digit of what is smaller than a tenth. */
+static const char *percent_text(char text[24], double value, bool sign)
+{
+  bool small = fabs(value) < 0.095;
+  (void)snprintf(text, 24, sign ? small ? "%+.1g" : "%+.2f" : small ? "%.1g" : "%.2f", value);
+  return text;
+}
+
 /* "-3.2 +- 0.4 ~" */
 static void effect_text(char text[64], const struct kvl_effect *e)
 {
+  char effect[24], half[24];
   if (e->delta == 0.0 && !(e->half > 0.0)) {
     (void)snprintf(text, 64, "0  ");
   } else if (isnan(e->percent)) {
     (void)snprintf(text, 64, "from 0  ");
   } else if (isnan(e->half)) {
-    (void)snprintf(text, 64, "%+.2f  ", e->percent);
+    (void)snprintf(text, 64, "%s  ", percent_text(effect, e->percent, true));
   } else {
-    (void)snprintf(text, 64, "%+.2f +- %.2f%s", e->percent, fabs(e->half_percent), e->inside ? " ~" : "  ");
+    (void)snprintf(text, 64, "%s +- %s%s", percent_text(effect, e->percent, true), percent_text(half, fabs(e->half_percent), false), e->inside ? " ~" : "  ");
   }
 }
 
