@@ -7,7 +7,7 @@
 #include "results/text.h"
 #include "sim/sensitivity.h"
 
-enum { KEY_COLUMNS = 40, VALUE_COLUMNS = 18, EFFECT_COLUMNS = 21, HEAD = 7, EACH = 5 };
+enum { KEY_COLUMNS = 46, VALUE_COLUMNS = 18, EFFECT_COLUMNS = 21, HEAD = 7, EACH = 5 };
 
 static const char *const headline_names[KVL_HEADLINES] = {"output tok/s", "first token p90", "request rate p10", "per token p90"};
 
