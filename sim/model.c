@@ -112,7 +112,9 @@ bool kvl_costs_suit_model(const struct kvl_scenario *s)
 
 bool kvl_costs_suit_hardware(const struct kvl_scenario *s)
 {
-  return s->costs.hardware[0] == '\0' || strcmp(s->hardware.name, s->costs.hardware) == 0;
+  size_t length = strlen(s->costs.hardware);
+  char after = strncmp(s->hardware.name, s->costs.hardware, length) == 0 ? s->hardware.name[length] : 'x';
+  return length == 0 || after == '\0' || after == '.';
 }
 
 bool kvl_model_want_pool(struct kvl_model *m)

@@ -235,7 +235,8 @@ const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
  * of the runs without. Returns `text`. */
 enum { KVL_LABEL_MAX = KVL_NAME_MAX + 16 };
 const char *kvl_mode_label(const struct kvl_scenario *scenario, char text[KVL_LABEL_MAX]);
-/* Was the cost profile made for this model, for this part? If not, every time is an extrapolation. Variants of a model share its profile. */
+/* Was the cost profile made for this model, for this part? If not, every time is an extrapolation. Variants of a model share its profile,
+ * and so do calibrated descriptors of a part that are named after it: h200.measured. */
 bool kvl_costs_suit_model(const struct kvl_scenario *scenario);
 bool kvl_costs_suit_hardware(const struct kvl_scenario *scenario);
 uint64_t kvl_page_bytes(const struct kvl_scenario *scenario); /* bytes of one frame: page_tokens of all caches' rows */
