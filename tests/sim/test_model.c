@@ -103,7 +103,7 @@ END_TEST
 START_TEST(bank_belongs_to_the_announcing_cache)
 {
   static const char *const none[] = {"policy.bank_rows=100", "model.pool_blocks=0"};
-  static const char *const first[] = {"policy.bank_rows=100", "model.pool_layer=2", "model.caches.0.row_bytes=1000"};
+  static const char *const first[] = {"policy.bank_rows=100", "model.pool_layer=2", "model.caches.0.row_bytes=576"};
   struct kvl_session_bytes b;
   struct kvl_scenario_doc *doc = load(none, 2);
   kvl_session_bytes(kvl_scenario_of(doc), 1000, &b);
@@ -111,7 +111,7 @@ START_TEST(bank_belongs_to_the_announcing_cache)
   kvl_scenario_free(doc);
   doc = load(first, 3);
   kvl_session_bytes(kvl_scenario_of(doc), 1000, &b);
-  ck_assert_uint_eq(b.bank, 100 * 1000);
+  ck_assert_uint_eq(b.bank, 100 * 576);
   kvl_scenario_free(doc);
 }
 END_TEST
