@@ -226,8 +226,8 @@ START_TEST(caches_are_checked)
   }
   struct kvl_scenario_doc *out = NULL;
   struct kvl_err err;
-  ck_assert_int_eq(try_set("model.caches.0.row_bytes", "584", &out, &err), 0);
-  ck_assert_uint_eq(kvl_scenario_of(out)->model.cache[0].row_bytes, 584);
+  ck_assert_int_eq(try_set("model.caches.0.row_bytes", "576", &out, &err), 0);
+  ck_assert_uint_eq(kvl_scenario_of(out)->model.cache[0].row_bytes, 576);
   kvl_scenario_free(out);
   free_base();
 }
