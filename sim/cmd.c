@@ -76,3 +76,22 @@ int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const stru
   fprintf(stderr, "kvloan %s: there is no option --%s; did you mean --%s?\n", subcommand, bare, kvl_nearest(bare, names, count));
   return 2;
 }
+
+char *kvl_cmd_line(int argc, char **argv)
+{
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) {
+    return NULL;
+  }
+  (void)fputs("kvloan", out);
+  for (int i = 0; i < argc; i++) {
+    (void)fprintf(out, " %s", argv[i]);
+  }
+  if (fclose(out) != 0) {
+    free(text);
+    return NULL;
+  }
+  return text;
+}

@@ -36,6 +36,8 @@ int kvl_cmd_validate(int argc, char **argv);
 int kvl_cmd_format(const char *subcommand, const char *word, int *format);
 /* "all", "sample" or "none" into *check (enum kvl_check); otherwise one line on stderr and -1. */
 int kvl_cmd_check(const char *subcommand, const char *word, int *check);
+/* The command as it was typed, "kvloan" and all of argv, for a store to keep; to be asked for before getopt reorders argv. The caller frees it. NULL: no memory. */
+char *kvl_cmd_line(int argc, char **argv);
 /* A number of threads, 1 to 256, into *threads; otherwise one line on stderr and -1. */
 int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads);
 /* What getopt_long refused (set opterr = 0 before): one line on stderr with the nearest option. `result` is what it returned ('?' or ':'). Returns 2. */

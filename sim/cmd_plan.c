@@ -290,25 +290,6 @@ static int load(const struct call *c, struct kvl_capacity_plan **plan, struct kv
   return rc;
 }
 
-static char *join_arguments(int argc, char **argv)
-{
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (out == NULL) {
-    return NULL;
-  }
-  (void)fputs("kvloan", out);
-  for (int i = 0; i < argc; i++) {
-    (void)fprintf(out, " %s", argv[i]);
-  }
-  if (fclose(out) != 0) {
-    free(text);
-    return NULL;
-  }
-  return text;
-}
-
 static int plan_it(const struct call *c, struct kvl_err *err, bool *met)
 {
   struct kvl_capacity_plan *plan = NULL;
@@ -369,7 +350,7 @@ int kvl_cmd_plan(int argc, char **argv)
     free(c);
     return code < 0 ? 0 : code;
   }
-  char *command = join_arguments(argc, argv);
+  char *command = kvl_cmd_line(argc, argv);
   c->command = command == NULL ? "" : command;
   struct sigaction action = {.sa_handler = on_signal};
   (void)sigaction(SIGINT, &action, NULL);

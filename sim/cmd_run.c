@@ -44,22 +44,6 @@ static void on_signal(int number)
   stop = 1;
 }
 
-static char *join_arguments(int argc, char **argv)
-{
-  size_t bytes = sizeof "kvloan";
-  for (int i = 0; i < argc; i++) {
-    bytes += strlen(argv[i]) + 1;
-  }
-  char *text = malloc(bytes);
-  if (text != NULL) {
-    size_t at = (size_t)snprintf(text, bytes, "kvloan");
-    for (int i = 0; i < argc; i++) {
-      at += (size_t)snprintf(text + at, bytes - at, " %s", argv[i]);
-    }
-  }
-  return text;
-}
-
 static void print_notes(const struct kvl_scenario *scenario, const struct kvl_run_result *r, const char *store)
 {
   const struct kvl_summary *s = &r->engine.summary;
@@ -113,7 +97,7 @@ int kvl_cmd_run(int argc, char **argv)
   bool quiet = false;
   uint32_t repeats = 1;
   double confidence = 0.0;
-  char *command = join_arguments(argc, argv);
+  char *command = kvl_cmd_line(argc, argv);
   struct kvl_run_options run = {.plane = "model", .command = command, .stop = &stop};
   int option, code = 2;
   optind = 1;

@@ -139,25 +139,6 @@ static int parse(struct call *c, int argc, char **argv)
   return code;
 }
 
-static char *join_arguments(int argc, char **argv)
-{
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (out == NULL) {
-    return NULL;
-  }
-  (void)fputs("kvloan", out);
-  for (int i = 0; i < argc; i++) {
-    (void)fprintf(out, " %s", argv[i]);
-  }
-  if (fclose(out) != 0) {
-    free(text);
-    return NULL;
-  }
-  return text;
-}
-
 /* Reasons of what failed, and the summaries of what did not. */
 static int collect(struct kvl_sensitivity *s, const struct call *c, const struct kvl_design_cell *cell, const struct kvl_summary **summary, struct kvl_err *err)
 {
@@ -244,7 +225,7 @@ static int run(const struct call *c)
 int kvl_cmd_sensitivity(int argc, char **argv)
 {
   struct call *c = calloc(1, sizeof *c);
-  char *command = join_arguments(argc, argv);
+  char *command = kvl_cmd_line(argc, argv);
   int code = 1;
   if (c == NULL || command == NULL) {
     fprintf(stderr, "kvloan sensitivity: out of memory\n");

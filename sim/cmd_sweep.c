@@ -221,25 +221,6 @@ static int check(const struct options *o, int positional)
   return 0;
 }
 
-static char *join_arguments(int argc, char **argv)
-{
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
-  if (out == NULL) {
-    return NULL;
-  }
-  (void)fputs("kvloan", out);
-  for (int i = 0; i < argc; i++) {
-    (void)fprintf(out, " %s", argv[i]);
-  }
-  if (fclose(out) != 0) {
-    free(text);
-    return NULL;
-  }
-  return text;
-}
-
 /* ---- --list ---- */
 
 static int list_tasks(const struct kvl_sweep *s, const struct options *o)
@@ -366,7 +347,7 @@ int kvl_cmd_sweep(int argc, char **argv)
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
-    char *command = join_arguments(argc, argv);
+    char *command = kvl_cmd_line(argc, argv);
     o->call.command = command == NULL ? "" : command;
     code = run(sweep, o);
     free(command);

@@ -95,20 +95,6 @@ static int validate(const char *path, const char *const *sets, unsigned set_coun
   return code;
 }
 
-static char *join_arguments(int argc, char **argv)
-{
-  size_t bytes = sizeof "kvloan";
-  for (int i = 0; i < argc; i++) {
-    bytes += strlen(argv[i]) + 1;
-  }
-  char *text = malloc(bytes);
-  size_t at = text == NULL ? 0 : (size_t)snprintf(text, bytes, "kvloan");
-  for (int i = 0; text != NULL && i < argc; i++) {
-    at += (size_t)snprintf(text + at, bytes - at, " %s", argv[i]);
-  }
-  return text;
-}
-
 int kvl_cmd_validate(int argc, char **argv)
 {
   static const struct option options[] = {
@@ -121,7 +107,7 @@ int kvl_cmd_validate(int argc, char **argv)
   unsigned set_count = 0;
   struct kvl_run_options run = {.plane = "cuda", .stop = &stop};
   int option, format = KVL_FORMAT_TABLE, check = KVL_CHECK_SAMPLE;
-  char *command = join_arguments(argc, argv); /* before getopt reorders them */
+  char *command = kvl_cmd_line(argc, argv); /* before getopt reorders them */
   optind = 1;
   opterr = 0;
   int code = 0;

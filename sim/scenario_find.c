@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend/base/nearest.h"
 #include "sim/scenario_doc.h"
@@ -294,4 +295,33 @@ int kvl_scenario_locate(const struct kvl_scenario_doc *doc, const char *typed, b
   }
   memcpy(path, typed, strlen(typed) + 1);
   return 0;
+}
+
+/* A file as it is; a bare name in the folders of its kind. */
+int kvl_scenario_find_file(const char *name, const char *kind, const char *what, char path[KVL_PATH_CAP], struct kvl_err *err)
+{
+  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
+  size_t n = strlen(name);
+  if (access(name, F_OK) == 0 || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
+    return n < KVL_PATH_CAP ? (memcpy(path, name, n + 1), 0) : kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", name);
+  }
+  unsigned count = kvl_scenario_folders(NULL, kind, folders);
+  const char *nearest = NULL;
+  struct kvl_arena arena = {0};
+  int rc = -ENOENT;
+  for (unsigned i = 0; i < count && rc != 0; i++) {
+    const char **names;
+    unsigned found = 0;
+    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && access(path, F_OK) == 0) {
+      rc = 0;
+    } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
+      nearest = kvl_nearest(name, names, found);
+    }
+  }
+  if (rc != 0) {
+    (void)kvl_err_set(err, rc, "%s: there is no such %s%s%s%s", name, what, nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,
+                      nearest == NULL ? "" : ")");
+  }
+  kvl_arena_free(&arena);
+  return rc;
 }

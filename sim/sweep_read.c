@@ -522,41 +522,12 @@ int kvl_sweep_parse(struct kvl_sweep **out, const char *text, size_t size, const
   return 0;
 }
 
-/* A file as it is; a bare name in the sweeps folders. */
-static int find_sweep(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err)
-{
-  char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
-  size_t n = strlen(name);
-  if (access(name, F_OK) == 0 || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
-    return n < KVL_PATH_CAP ? (memcpy(path, name, n + 1), 0) : kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", name);
-  }
-  unsigned count = kvl_scenario_folders(NULL, "sweeps", folders);
-  const char *nearest = NULL;
-  struct kvl_arena arena = {0};
-  int rc = -ENOENT;
-  for (unsigned i = 0; i < count && rc != 0; i++) {
-    const char **names;
-    unsigned found = 0;
-    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && access(path, F_OK) == 0) {
-      rc = 0;
-    } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
-      nearest = kvl_nearest(name, names, found);
-    }
-  }
-  if (rc != 0) {
-    (void)kvl_err_set(err, rc, "%s: there is no such sweep%s%s%s", name, nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,
-                      nearest == NULL ? "" : ")");
-  }
-  kvl_arena_free(&arena);
-  return rc;
-}
-
 int kvl_sweep_load(struct kvl_sweep **sweep, const char *path, const char *const *sets, unsigned set_count, struct kvl_err *err)
 {
   char file[KVL_PATH_CAP], *text = NULL;
   size_t size = 0;
   *sweep = NULL;
-  int rc = find_sweep(path, file, err);
+  int rc = kvl_scenario_find_file(path, "sweeps", "sweep", file, err);
   rc = rc != 0 ? rc : kvl_scenario_read_file(file, &text, &size, err);
   rc = rc != 0 ? rc : kvl_sweep_parse(sweep, text, size, file, sets, set_count, err);
   free(text);
