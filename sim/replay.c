@@ -1,6 +1,10 @@
 #include "sim/replay.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "sim/scenario_doc.h"
 
 struct wrapping {
   const struct kvl_log *log;
@@ -17,12 +21,23 @@ static int wrap(void *context, struct kvl_plane **plane, struct kvl_err *err)
   return rc != 0 ? rc : kvl_plane_replay_create(plane, *plane, w->log, w->gpus, w->report, &w->stop, err);
 }
 
-int kvl_replay(const struct kvl_log *log, const struct kvl_run_options *options, struct kvl_replay_result *result, struct kvl_err *err)
+/* The scenario is line 4 of the log: a message about it must not send its reader to line 1. The folder of the name stays the log's, for files named in it. */
+static int scenario_of(const struct kvl_log *log, struct kvl_scenario_doc **doc, struct kvl_err *err)
 {
   const char *json = kvl_log_scenario(log);
+  char name[KVL_PATH_CAP];
+  int length = snprintf(name, sizeof name, "%s:4: the scenario in the log", kvl_log_name(log));
+  if (length < 0 || (size_t)length >= sizeof name) {
+    return kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", kvl_log_name(log));
+  }
+  return kvl_scenario_parse(doc, json, strlen(json), name, NULL, 0, err);
+}
+
+int kvl_replay(const struct kvl_log *log, const struct kvl_run_options *options, struct kvl_replay_result *result, struct kvl_err *err)
+{
   struct kvl_scenario_doc *doc;
   memset(result, 0, sizeof *result);
-  int rc = kvl_scenario_parse(&doc, json, strlen(json), kvl_log_name(log), NULL, 0, err);
+  int rc = scenario_of(log, &doc, err);
   if (rc != 0) {
     return rc;
   }

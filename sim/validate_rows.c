@@ -32,7 +32,11 @@ static void bytes_rows(struct kvl_validation *v, const struct kvl_run_result *ru
   uint64_t selections = run->engine.summary.selections_total, least = check == KVL_CHECK_ALL ? selections : check == KVL_CHECK_SAMPLE && selections != 0;
   row->measured = (double)run->rows_checked;
   row->verdict = check == KVL_CHECK_NONE ? KVL_VERDICT_NONE : run->rows_checked >= least ? KVL_VERDICT_OK : KVL_VERDICT_FAILED;
-  limit_row(v, "bytes", "mismatches", run->mismatches, 0);
+  if (check == KVL_CHECK_NONE) { /* nothing was compared: neither a count nor a verdict */
+    (void)kvl_validation_add(v, "bytes", "mismatches", "");
+  } else {
+    limit_row(v, "bytes", "mismatches", run->mismatches, 0);
+  }
 }
 
 static void replay_rows(struct kvl_validation *v, const struct kvl_replay_report *replay)

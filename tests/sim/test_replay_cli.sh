@@ -92,6 +92,9 @@ sed '4s/"output_tokens":{"value":30,/"output_tokens":{"value":29,/' host.log >ot
 expect 1 'sealed:' replay sealed
 grep -q '^sealed:[0-9]*: the decisions differ: recorded .*, replayed ' err
 result $? 'the line says what differs'
+sed '4s/"output_tokens":{"value":30,/"output_tokenz":{"value":30,/' host.log >bad.log
+"$make_log" --seal bad.log >sealed
+expect 1 'sealed:4: the scenario in the log' replay sealed
 sed 's/lanes 0,\([0-9]*\),/lanes 0,1\1,/' host.log >counts.log
 "$make_log" --seal counts.log >sealed
 "$program" replay sealed >out 2>err
@@ -140,6 +143,8 @@ fi
 test $? = 1 && grep -q 'rows_checked .*FAILED' out
 result $? 'a plane that compares nothing does not pass'
 expect 0 'rows_checked' validate small.json --plane=model --check=none
+grep -q 'mismatches' out && ! grep -q 'mismatches.*\(0\|ok\)' out
+result $? 'what was not compared has no verdict'
 expect 2 'did you mean sample' validate small.json --check=samle
 expect 2 'which scenario?' validate
 expect 1 'no such plane' validate small.json --plane=hst
