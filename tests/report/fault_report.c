@@ -5,44 +5,9 @@
 #include <string.h>
 
 #include "results/report_internal.h"
+#include "tests/base/fault_alloc.h"
 #include "tests/base/tap.h"
 #include "wellformed.h"
-
-static unsigned long left; /* calls until one fails; 0: none fails */
-
-static int fails(void)
-{
-  return left > 0 && --left == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *block, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-  return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *block, size_t size)
-{
-  return fails() ? NULL : __real_realloc(block, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-  return fails() ? NULL : __real_strdup(text);
-}
 
 static struct kvl_report *build(void)
 {
@@ -71,10 +36,9 @@ START_TEST(no_allocation_is_taken_for_granted)
   int whole = 0;
   for (; !whole; n++) {
     struct kvl_err err = {""};
-    left = n;
+    fault_alloc_arm((long)n - 1);
     struct kvl_report *r = build();
-    whole = left > 0; /* none failed any more */
-    left = 0;
+    whole = !fault_alloc_disarm();
     if (r == NULL) {
       ck_assert(!whole);
       continue;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,62 +18,14 @@
 #include "results/plot.h"
 #include "results/select.h"
 #include "results/store.h"
+#include "tests/base/fault_alloc.h"
+#include "tests/results/fault_sqlite.h"
 #include "tests/results/fault_vfs.h"
 #include "tests/results/fixture.h"
 
 static uint64_t seed = 1;
 static const struct kvl_store_options small = {.batch_rows = 16, .busy_ms = 20000};
 static const struct kvl_store_options reading = {.read_only = 1};
-
-/* ---- allocations: ours through the linker's --wrap, SQLite's through its own hooks, one counter ---- */
-
-static long allocation_countdown; /* 0: none fails */
-
-static int allocation_fails(void)
-{
-  return allocation_countdown > 0 && --allocation_countdown == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-  return allocation_fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  return allocation_fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-  return allocation_fails() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-  return allocation_fails() ? NULL : __real_strdup(text);
-}
-
-static sqlite3_mem_methods sqlite_memory;
-
-static void *sqlite_malloc_or_not(int size)
-{
-  return allocation_fails() ? NULL : sqlite_memory.xMalloc(size);
-}
-
-static void *sqlite_realloc_or_not(void *memory, int size)
-{
-  return allocation_fails() ? NULL : sqlite_memory.xRealloc(memory, size);
-}
 
 /* ---- what must always hold ---- */
 
@@ -198,20 +149,19 @@ START_TEST(every_allocation_fails_once)
   int done = 0;
   memset(&fault_vfs, 0, sizeof fault_vfs);
   fault_vfs.no_sync = 1;
-  for (n = 1; !done; n++) {
+  for (n = 0; !done; n++) {
     remove_store(path);
     struct kvl_err err = {""};
     struct kvl_store *store = NULL;
     struct kvl_run_list list = {NULL, 0};
-    allocation_countdown = n;
+    fault_alloc_arm(n);
     int code = open_and_write(path, 3, &err);
     int written = code == 0;
     code = code != 0 ? code : kvl_store_open_with(&store, path, &reading, &err);
     code = code != 0 ? code : kvl_store_list(store, &list, &err);
     char *scenario = NULL;
     code = code != 0 ? code : kvl_store_scenario(store, 1, &scenario, &err);
-    done = allocation_countdown > 0;
-    allocation_countdown = 0;
+    done = !fault_alloc_disarm();
     free(scenario);
     kvl_run_list_free(&list);
     kvl_store_close(store);
@@ -265,12 +215,11 @@ START_TEST(every_allocation_of_a_reader_fails_once)
   ck_assert_msg(read_all(path, out, &err) == 0, "%s", err.text);
   long n = 0;
   int done = 0;
-  for (n = 1; !done; n++) {
+  for (n = 0; !done; n++) {
     err.text[0] = '\0';
-    allocation_countdown = n;
+    fault_alloc_arm(n);
     int code = read_all(path, out, &err);
-    done = allocation_countdown > 0;
-    allocation_countdown = 0;
+    done = !fault_alloc_disarm();
     if (code != 0) {
       one_line(code, &err, n);
       ck_assert_msg(!done, "%s", err.text);
@@ -530,7 +479,7 @@ static void setup(void)
 static void teardown(void)
 {
   memset(&fault_vfs, 0, sizeof fault_vfs);
-  allocation_countdown = 0;
+  (void)fault_alloc_disarm();
   fixture_folder_remove();
 }
 
@@ -539,14 +488,7 @@ int main(int argc, char **argv)
   seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
   printf("# seed %" PRIu64 "\n", seed);
   (void)fflush(stdout);
-  static sqlite3_mem_methods memory;
-  if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory) != SQLITE_OK) {
-    return 1;
-  }
-  memory = sqlite_memory;
-  memory.xMalloc = sqlite_malloc_or_not;
-  memory.xRealloc = sqlite_realloc_or_not;
-  if (sqlite3_config(SQLITE_CONFIG_MALLOC, &memory) != SQLITE_OK) {
+  if (!fault_sqlite_install(true)) {
     return 1;
   }
   fault_vfs_install();

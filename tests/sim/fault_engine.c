@@ -11,21 +11,10 @@
 
 #include "sim/run.h"
 #include "sim/scenario.h"
+#include "tests/base/fault_alloc.h"
 #include "tests/base/tap.h"
 #include "tests/results/fault_vfs.h"
 #include "tests/sim/tiny.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void __wrap_free(void *memory);
-char *__wrap_strdup(const char *text);
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*main)(void *), void *argument);
@@ -40,68 +29,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
   }
   threads_left -= threads_left > 0;
   return __real_pthread_create(thread, attributes, main, argument);
-}
-
-static bool armed, fired;
-static long left, live; /* all allocations are the main thread's: the helpers of the planes only resolve */
-
-static bool fails(void)
-{
-  if (!armed || left-- > 0) {
-    return false;
-  }
-  fired = true;
-  left = 1L << 40; /* one failure a run */
-  return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-  void *memory = fails() ? NULL : __real_malloc(size);
-  live += armed && memory != NULL;
-  return memory;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  void *memory = fails() ? NULL : __real_calloc(count, size);
-  live += armed && memory != NULL;
-  return memory;
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-  void *grown = fails() ? NULL : __real_realloc(memory, size);
-  live += armed && memory == NULL && grown != NULL;
-  return grown;
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-  void *memory = fails() ? NULL : __real_aligned_alloc(alignment, size);
-  live += armed && memory != NULL;
-  return memory;
-}
-
-void __wrap_free(void *memory)
-{
-  live -= armed && memory != NULL;
-  __real_free(memory);
-}
-
-char *__wrap_strdup(const char *text)
-{
-  size_t bytes = strlen(text) + 1;
-  char *copy = __wrap_malloc(bytes);
-  return copy == NULL ? NULL : memcpy(copy, text, bytes);
-}
-
-static void arm(long n)
-{
-  armed = true;
-  fired = false;
-  left = n;
-  live = 0;
 }
 
 /* Small, and everything happens in it: lending, revocation, give-back, waiting, pages kept from the tail. */
@@ -191,10 +118,10 @@ START_TEST(thread)
   for (threads_left = 0; threads_left < 3; threads_left++) {
     long n = threads_left;
     struct kvl_err err = {""};
-    arm(1L << 40);
+    fault_alloc_arm(1L << 40);
     int rc = tiny_run(&t, &r, &err);
-    armed = false;
-    ck_assert_msg(rc == -ENOMEM && live == 0, "thread %ld: %d, %ld lost: %s", n, rc, live, err.text);
+    (void)fault_alloc_disarm();
+    ck_assert_msg(rc == -ENOMEM && fault_alloc_live() == 0, "thread %ld: %d, %ld lost: %s", n, rc, fault_alloc_live(), err.text);
     check_line(&err);
     threads_left = n;
   }
@@ -218,10 +145,10 @@ START_TEST(allocation)
   long n = 0;
   for (;; n++) {
     struct kvl_err err = {""};
-    arm(n);
+    fault_alloc_arm(n);
     int rc = tiny_run(&t, &r, &err);
-    armed = false;
-    ck_assert_msg(live == 0, "allocation %ld: %ld lost", n, live);
+    bool fired = fault_alloc_disarm();
+    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
     if (!fired) {
       ck_assert_msg(rc == 0, "%s", err.text);
       break;
@@ -280,12 +207,11 @@ START_TEST(allocation_in_a_stored_run)
     struct kvl_err err = {""};
     struct kvl_run_result result;
     remove_store(name);
-    arm(n);
+    fault_alloc_arm(n);
     int rc = kvl_run(doc, &o, &result, &err);
-    armed = false;
+    bool fired = more = fault_alloc_disarm();
     runs++;
-    more = fired;
-    ck_assert_msg(live == 0, "allocation %ld: %ld lost", n, live);
+    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
     if (fired) {
       ck_assert_msg(rc == -ENOMEM, "allocation %ld: %d, %s", n, rc, err.text);
       check_line(&err);

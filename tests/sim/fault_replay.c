@@ -8,20 +8,10 @@
 #include <unistd.h>
 
 #include "sim/replay.h"
+#include "tests/base/fault_alloc.h"
 #include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-void __wrap_free(void *memory);
-char *__wrap_strdup(const char *text);
 size_t __real_fwrite(const void *bytes, size_t size, size_t count, FILE *file);
 int __real_fflush(FILE *file);
 int __real_fsync(int fd);
@@ -38,89 +28,47 @@ FILE *__wrap_fdopen(int fd, const char *mode);
 static struct {
   bool armed, fired;
   long left;
-} memory, disk;
-static long live;
+} disk;
 
-static bool fails(bool is_disk)
+static bool disk_fails(void)
 {
-  if (is_disk ? !disk.armed || disk.left-- > 0 : !memory.armed || memory.left-- > 0) {
+  if (!disk.armed || disk.left-- > 0) {
     return false;
   }
-  *(is_disk ? &disk.fired : &memory.fired) = true;
-  *(is_disk ? &disk.left : &memory.left) = is_disk ? 0 : 1L << 40; /* a full disk stays full; one allocation fails a run */
-  errno = is_disk ? ENOSPC : ENOMEM;
+  disk.fired = true;
+  disk.left = 0; /* a full disk stays full */
+  errno = ENOSPC;
   return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-  void *p = fails(false) ? NULL : __real_malloc(size);
-  live += memory.armed && p != NULL;
-  return p;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  void *p = fails(false) ? NULL : __real_calloc(count, size);
-  live += memory.armed && p != NULL;
-  return p;
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-  void *p = fails(false) ? NULL : __real_realloc(old, size);
-  live += memory.armed && old == NULL && p != NULL;
-  return p;
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-  void *p = fails(false) ? NULL : __real_aligned_alloc(alignment, size);
-  live += memory.armed && p != NULL;
-  return p;
-}
-
-char *__wrap_strdup(const char *text)
-{
-  size_t bytes = strlen(text) + 1;
-  char *copy = __wrap_malloc(bytes);
-  return copy == NULL ? NULL : memcpy(copy, text, bytes);
-}
-
-void __wrap_free(void *p)
-{
-  live -= memory.armed && p != NULL;
-  __real_free(p);
 }
 
 size_t __wrap_fwrite(const void *bytes, size_t size, size_t count, FILE *file)
 {
-  return fails(true) ? 0 : __real_fwrite(bytes, size, count, file);
+  return disk_fails() ? 0 : __real_fwrite(bytes, size, count, file);
 }
 
 int __wrap_fflush(FILE *file)
 {
-  return fails(true) ? EOF : __real_fflush(file);
+  return disk_fails() ? EOF : __real_fflush(file);
 }
 
 int __wrap_fsync(int fd)
 {
-  return fails(true) ? -1 : __real_fsync(fd);
+  return disk_fails() ? -1 : __real_fsync(fd);
 }
 
 int __wrap_rename(const char *from, const char *to)
 {
-  return fails(true) ? -1 : __real_rename(from, to);
+  return disk_fails() ? -1 : __real_rename(from, to);
 }
 
 int __wrap_mkstemp(char *name)
 {
-  return fails(true) ? -1 : __real_mkstemp(name);
+  return disk_fails() ? -1 : __real_mkstemp(name);
 }
 
 FILE *__wrap_fdopen(int fd, const char *mode)
 {
-  return fails(true) ? NULL : __real_fdopen(fd, mode);
+  return disk_fails() ? NULL : __real_fdopen(fd, mode);
 }
 
 static char folder[32], path[64];
@@ -175,14 +123,11 @@ START_TEST(recording_without_memory)
   long n = 0;
   for (;; n++) {
     struct kvl_err err = {""};
-    memory.armed = true;
-    memory.fired = false;
-    memory.left = n;
-    live = 0;
+    fault_alloc_arm(n);
     int rc = tiny_run(&tiny, &r, &err);
-    memory.armed = false;
-    ck_assert_msg(live == 0, "allocation %ld: %ld lost", n, live);
-    if (!memory.fired) {
+    bool fired = fault_alloc_disarm();
+    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
+    if (!fired) {
       ck_assert_msg(rc == 0, "%s", err.text);
       break;
     }
@@ -249,19 +194,16 @@ START_TEST(replaying_without_memory)
   long n = 0;
   for (;; n++) {
     struct kvl_log *log = NULL;
-    memory.armed = true;
-    memory.fired = false;
-    memory.left = n;
-    live = 0;
+    fault_alloc_arm(n);
     int rc = kvl_log_open(&log, path, &err);
     if (rc == 0) {
       replaying.log = log;
       rc = tiny_run(&t, &r, &err);
       kvl_log_free(log);
     }
-    memory.armed = false;
-    ck_assert_msg(live == 0, "allocation %ld: %ld lost", n, live);
-    if (!memory.fired) {
+    bool fired = fault_alloc_disarm();
+    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
+    if (!fired) {
       ck_assert_msg(rc == 0 && replaying.report.failed == 0 && replaying.report.steps_differ == 0, "%s", err.text);
       break;
     }

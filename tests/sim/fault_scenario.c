@@ -7,77 +7,21 @@
 #include <string.h>
 
 #include "sim/scenario.h"
+#include "tests/base/fault_alloc.h"
 #include "tests/base/tap.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void __wrap_free(void *memory);
-
-static bool armed, fired;
-static long left, live;
-
-static bool fails(void)
-{
-  if (!armed || left-- > 0) {
-    return false;
-  }
-  fired = true;
-  left = 1L << 40; /* one failure a run */
-  return true;
-}
-
-void *__wrap_malloc(size_t size)
-{
-  void *memory = fails() ? NULL : __real_malloc(size);
-  live += armed && memory != NULL;
-  return memory;
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  void *memory = fails() ? NULL : __real_calloc(count, size);
-  live += armed && memory != NULL;
-  return memory;
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-  void *grown = fails() ? NULL : __real_realloc(memory, size);
-  live += armed && memory == NULL && grown != NULL;
-  return grown;
-}
-
-void __wrap_free(void *memory)
-{
-  live -= armed && memory != NULL;
-  __real_free(memory);
-}
-
-static void arm(long n)
-{
-  armed = true;
-  fired = false;
-  left = n;
-  live = 0;
-}
 
 static const char *const sets[] = {"policy.hot_rows=512", "hardware.link.copy_gb_per_s=50", "model=deepseek-v4-pro-key132",
                                    "model.caches.0.row_bytes={\"value\": 600, \"origin\": \"a try\"}"};
 
 START_TEST(loading_and_writing)
 {
-  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = __wrap_free});
+  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = malloc, .free_fn = free});
   long n = 0;
   for (;; n++) {
     struct kvl_scenario_doc *doc = NULL;
     struct kvl_err err = {""};
     char *text = NULL;
-    arm(n);
+    fault_alloc_arm(n);
     int rc = kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", sets, 4, &err);
     if (rc == 0) {
       text = kvl_scenario_json(doc);
@@ -85,8 +29,8 @@ START_TEST(loading_and_writing)
     }
     free(text);
     kvl_scenario_free(doc);
-    armed = false;
-    ck_assert_msg(live == 0, "allocation %ld: %ld lost", n, live);
+    bool fired = fault_alloc_disarm();
+    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
     if (!fired) {
       ck_assert_msg(rc == 0, "%s", err.text);
       break;
@@ -99,15 +43,15 @@ END_TEST
 
 START_TEST(a_failed_set_changes_nothing)
 {
-  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = __wrap_free});
+  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = malloc, .free_fn = free});
   struct kvl_scenario_doc *doc = NULL;
   struct kvl_err err = {""};
   ck_assert_int_eq(kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", sets, 3, &err), 0);
   char *before = kvl_scenario_json(doc);
   for (long n = 0;; n++) {
-    arm(n);
+    fault_alloc_arm(n);
     int rc = kvl_scenario_set(doc, "policy.hot_rows=77", &err);
-    armed = false;
+    bool fired = fault_alloc_disarm();
     char *after = kvl_scenario_json(doc);
     if (!fired) {
       ck_assert_int_eq(rc, 0);
@@ -116,7 +60,7 @@ START_TEST(a_failed_set_changes_nothing)
       break;
     }
     ck_assert_int_eq(rc, -ENOMEM);
-    ck_assert_int_eq(live, 0);
+    ck_assert_int_eq(fault_alloc_live(), 0);
     ck_assert_str_eq(before, after);
     free(after);
   }
@@ -127,16 +71,16 @@ END_TEST
 
 START_TEST(looking_for_the_nearest_name)
 {
-  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = __wrap_malloc, .free_fn = __wrap_free});
+  cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = malloc, .free_fn = free});
   static const char *const typo[] = {"model=deepseek-v4"};
   for (long n = 0;; n++) {
     struct kvl_scenario_doc *doc = NULL;
     struct kvl_err err = {""};
-    arm(n);
+    fault_alloc_arm(n);
     int rc = kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", typo, 1, &err);
-    armed = false;
+    bool fired = fault_alloc_disarm();
     ck_assert_ptr_null(doc);
-    ck_assert_int_eq(live, 0);
+    ck_assert_int_eq(fault_alloc_live(), 0);
     ck_assert_msg(rc == -EINVAL || (fired && rc == -ENOMEM), "%d", rc);
     if (!fired) {
       break;

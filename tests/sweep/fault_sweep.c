@@ -2,66 +2,17 @@
  * task is stored with its whole run or not at all, and doing the same again gives what an undisturbed store has. */
 #include <check.h>
 #include <errno.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "results/sweep.h"
+#include "tests/base/fault_alloc.h"
 #include "tests/base/tap.h"
+#include "tests/results/fault_sqlite.h"
 #include "tests/results/fault_vfs.h"
 #include "tests/results/fixture.h"
-
-/* ---- allocations: ours through the linker's --wrap, SQLite's through its own hooks, one counter ---- */
-
-static long allocation_countdown; /* 0: none fails */
-
-static int allocation_fails(void)
-{
-  return allocation_countdown > 0 && --allocation_countdown == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-  return allocation_fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  return allocation_fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-  return allocation_fails() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-  return allocation_fails() ? NULL : __real_strdup(text);
-}
-
-static sqlite3_mem_methods sqlite_memory;
-
-static void *sqlite_malloc_or_not(int size)
-{
-  return allocation_fails() ? NULL : sqlite_memory.xMalloc(size);
-}
-
-static void *sqlite_realloc_or_not(void *memory, int size)
-{
-  return allocation_fails() ? NULL : sqlite_memory.xRealloc(memory, size);
-}
 
 /* ---- one piece of work ---- */
 
@@ -242,10 +193,9 @@ START_TEST(every_allocation_may_fail)
   long failures = 0;
   for (long n = 1, unnoticed = 0; unnoticed < 3; n += 1 + n / 40) { /* dense at the start, where opening is */
     struct kvl_err err = {""};
-    allocation_countdown = n;
+    fault_alloc_arm(n - 1);
     int code = work(&err);
-    int reached = allocation_countdown == 0;
-    allocation_countdown = 0;
+    int reached = fault_alloc_disarm();
     unnoticed = reached ? 0 : unnoticed + 1;
     if (code != 0) {
       failures++;
@@ -264,12 +214,9 @@ END_TEST
 int main(void)
 {
   const TTest *const tests[] = {every_change_of_a_file_may_fail, every_allocation_may_fail};
-  (void)sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_memory);
-  sqlite3_mem_methods hooked = sqlite_memory;
-  hooked.xMalloc = sqlite_malloc_or_not;
-  hooked.xRealloc = sqlite_realloc_or_not;
-  (void)sqlite3_config(SQLITE_CONFIG_MALLOC, &hooked);
-  (void)sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0); /* small ones count too */
+  if (!fault_sqlite_install(false)) {
+    return 1;
+  }
   fault_vfs_install();
   fault_vfs.no_sync = 1;
   return kvl_tap_run("sweep faults", tests, 2);

@@ -5,38 +5,10 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+#include "tests/base/fault_alloc.h"
 #include "trace_make.h"
 #include "traces/trace_codec.h"
 #include "traces/workload.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-
-static uint64_t until_failure = UINT64_MAX;
-
-static bool fails(void)
-{
-  return until_failure != UINT64_MAX && until_failure-- == 0; /* fails once, then not again: until_failure is UINT64_MAX */
-}
-
-void *__wrap_malloc(size_t size)
-{
-  return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-  return fails() ? NULL : __real_realloc(pointer, size);
-}
 
 static char path[256];
 static struct kvl_trace_meta meta;
@@ -140,28 +112,27 @@ int main(void)
   snprintf(path, sizeof(path), "%s/kvl-%ld-memory.kvt", folder ? folder : "/tmp", (long)getpid());
   meta = made_meta(31, true);
   for (size_t j = 0; j < sizeof(jobs) / sizeof(jobs[0]); j++) {
-    uint64_t n = 0;
+    long n = 0;
     for (;; n++) {
       struct kvl_err err = {""};
       int code;
       if (jobs[j].run == write_trace)
         unlink(path);
-      until_failure = n;
+      fault_alloc_arm(n);
       code = jobs[j].run(&err);
-      bool failed = until_failure == UINT64_MAX;
-      until_failure = UINT64_MAX;
+      bool failed = fault_alloc_disarm();
       if (!failed && code == 0)
         break;
       if (!failed || code != -ENOMEM || err.text[0] == '\0') {
-        printf("%s, allocation %" PRIu64 ": code %d, '%s'\n", jobs[j].name, n, code, err.text);
+        printf("%s, allocation %ld: code %d, '%s'\n", jobs[j].name, n, code, err.text);
         return 1;
       }
       if (jobs[j].run == write_trace && access(path, F_OK) == 0) {
-        printf("%s, allocation %" PRIu64 ": a file was left\n", jobs[j].name, n);
+        printf("%s, allocation %ld: a file was left\n", jobs[j].name, n);
         return 1;
       }
     }
-    printf("%s: each of %" PRIu64 " allocations may fail\n", jobs[j].name, n);
+    printf("%s: each of %ld allocations may fail\n", jobs[j].name, n);
     if (n < 2)
       return 1;
   }

@@ -6,43 +6,8 @@
 
 #include "results/repeats.h"
 #include "sim/sensitivity.h"
+#include "tests/base/fault_alloc.h"
 #include "tests/base/tap.h"
-
-static long countdown; /* 0: none fails */
-
-static int fails(void)
-{
-  return countdown > 0 && --countdown == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-char *__wrap_strdup(const char *text);
-
-void *__wrap_malloc(size_t size)
-{
-  return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-  return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-  return fails() ? NULL : __real_realloc(memory, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-  return fails() ? NULL : __real_strdup(text);
-}
 
 START_TEST(picking_survives_the_lack_of_memory)
 {
@@ -55,10 +20,9 @@ START_TEST(picking_survives_the_lack_of_memory)
   long n = 1, failed = 0;
   for (int rc = -1; rc != 0; n += n < 400 ? 1 : 37) { /* every one of the first, then some */
     err.text[0] = '\0';
-    countdown = n;
+    fault_alloc_arm(n - 1);
     rc = kvl_sensitivity_pick(&s, doc, KVL_TESTS "/tiny.json", NULL, 0, keys, 0.1, &err);
-    bool reached = countdown == 0;
-    countdown = 0;
+    bool reached = fault_alloc_disarm();
     if (rc != 0) {
       ck_assert_msg(reached && err.text[0] != '\0' && strchr(err.text, '\n') == NULL, "allocation %ld: %s", n, err.text);
       ck_assert_msg(rc == -ENOMEM, "allocation %ld: %d, %s", n, rc, err.text);
@@ -83,11 +47,11 @@ START_TEST(judging_and_writing_survive_it_too)
   struct kvl_summary summary = {.steps = 1};
   const struct kvl_summary *at[] = {&summary};
   s.points = 1;
-  countdown = 1;
+  fault_alloc_arm(0);
   ck_assert_int_eq(kvl_sensitivity_judge(&s, at, 1, 0.95), -ENOMEM);
-  countdown = 1;
+  fault_alloc_arm(0);
   ck_assert_int_eq(kvl_repeats_write(stderr, KVL_FORMAT_TSV, "x", at, 1, 0.95), -ENOMEM);
-  countdown = 0;
+  ck_assert(fault_alloc_disarm());
 }
 END_TEST
 
