@@ -3,39 +3,13 @@
 # be met; bad input; the page. test_plan_cli.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS PAGE_CHECK [SEED]
 # New golden answer: kvloan plan small.json --store=t.db --format=json | grep -v '"hash"' >small.golden
 set -u
-program=$1 here=$2 scenarios=$3 check=$4 seed=${5-$(date +%s)}
-case $check in /*) ;; *) check=$PWD/$check ;; esac
-case $program in /*) ;; *) program=$PWD/$program ;; esac
+. "$(dirname "$0")/../base/tap.sh"
+program=$(absolute "$1") here=$2 scenarios=$3 check=$(absolute "$4") seed=${5-$(date +%s)}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export KVLOAN_SCENARIOS="$scenarios"
 cp "$here"/*.json "$here"/small.golden "$folder"/ && cd "$folder" || exit 1
 echo "# seed $seed"
-count=0 failed=0
-
-pass_or_fail() { # STATUS DESCRIPTION
-  count=$((count + 1))
-  if [ "$1" -eq 0 ]; then
-    echo "ok $count - $2"
-  else
-    echo "not ok $count - $2"
-    sed 's/^/# /' out err 2>/dev/null | head -40
-    failed=1
-  fi
-}
-
-run() { # ARGUMENTS... ; leaves out, err, code
-  "$program" "$@" >out 2>err </dev/null
-  code=$?
-}
-
-refuses() { # CODE WORDS ARGUMENTS... : one line on stderr, nothing on stdout
-  want=$1 words=$2
-  shift 2
-  run "$@"
-  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] && grep -qF -- "$words" err
-  pass_or_fail $? "refuses: $*"
-}
 
 random=$((seed % 2147483647 + 1))
 pause() { # up to $1 hundredths of a second
@@ -150,5 +124,4 @@ for plan in "$scenarios"/plans/*.json; do
   [ $code -eq 1 ] && grep -q 'none/x.db' err # it is read, and only the folder is missing
   pass_or_fail $? "scenarios/plans/$(basename "$plan") is a plan"
 done
-echo "1..$count"
-exit $failed
+finish

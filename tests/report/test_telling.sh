@@ -1,44 +1,13 @@
 #!/bin/sh
 # kvloan report, explain, help and completion from outside; TAP. test_telling.sh PROGRAM SCENARIOS PAGE_CHECK
 set -u
-absolute() {
-  case $1 in
-  /*) echo "$1" ;;
-  *) echo "$PWD/$1" ;;
-  esac
-}
+. "$(dirname "$0")/../base/tap.sh"
 program=$(absolute "$1")
 export KVLOAN_SCENARIOS=$2
 check=$(absolute "$3")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-count=0
-failed=0
-
-result() { # STATUS DESCRIPTION
-  count=$((count + 1))
-  if [ "$1" -eq 0 ]; then
-    echo "ok $count - $2"
-  else
-    echo "not ok $count - $2"
-    sed 's/^/# /' out err | head -n 30
-    failed=1
-  fi
-}
-
-run() { # ARGUMENTS... ; leaves out, err, code
-  "$program" "$@" >out 2>err </dev/null
-  code=$?
-}
-
-refuses() { # CODE WORDS ARGUMENTS...
-  want=$1 words=$2
-  shift 2
-  run "$@"
-  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] && grep -qF -- "$words" err
-  result $? "refuses: $*"
-}
 
 # Anybody's names: what a scenario is called goes into titles, legends and commands.
 cat >hostile.json <<'END'
@@ -61,43 +30,43 @@ done
 run report --store="s '&.db" 3 --out=one.html
 [ $code -eq 0 ] && [ ! -s out ] && "$check" one.html 2>>err && grep -q '&lt;script&gt;alert(1)&lt;/script&gt; &quot;&#39;&amp;, adaptive</h1>' one.html &&
   ! grep -q '<script' one.html && ! grep -q '<img' one.html
-result $? 'report: one run, whatever it is called'
+pass_or_fail $? 'report: one run, whatever it is called'
 if command -v gnuplot >/dev/null 2>&1; then
   pictures=$(grep -c '<figure>' one.html)
   [ "$pictures" -ge 5 ] && [ "$(grep -c '<div class="wide"><svg' one.html)" -eq "$pictures" ] && [ "$(grep -c '<div class="narrow"><svg' one.html)" -eq "$pictures" ]
-  result $? 'report: each picture stands there for a desk and for a phone'
+  pass_or_fail $? 'report: each picture stands there for a desk and for a phone'
   for unit in 'simulated time, s' 'time to first token, s' 'tokens a second of one request' 'selected rows, %' 'share, %' 'layer that selects'; do
     grep -qF "$unit" one.html || echo "no $unit" >>err
   done
   [ ! -s err ]
-  result $? 'report: axes have units'
+  pass_or_fail $? 'report: axes have units'
   grep -c '<figcaption>.\{60,\}' one.html | grep -qx "$pictures"
-  result $? 'report: every picture says what to see'
+  pass_or_fail $? 'report: every picture says what to see'
 fi
 cp one.html again.html
 run report --store="s '&.db" 3 --out=one.html
 cmp -s one.html again.html
-result $? 'report: twice the same bytes'
+pass_or_fail $? 'report: twice the same bytes'
 run report --store="s '&.db" 3
 [ $code -eq 0 ] && [ ! -s err ] && cmp -s out one.html
-result $? 'report: on standard output'
+pass_or_fail $? 'report: on standard output'
 run report --store="s '&.db" 1 2 3 --out=three.html
 [ $code -eq 0 ] && "$check" three.html 2>>err && grep -q 'C: adaptive' three.html && grep -q '<h1>3 runs of ' three.html && ! grep -q '<script' three.html
-result $? 'report: a comparison'
+pass_or_fail $? 'report: a comparison'
 run report --store="s '&.db" 2 4 --title='<b>&' --out=title.html
 [ $code -eq 0 ] && "$check" title.html 2>>err && grep -q '<h1>&lt;b&gt;&amp;</h1>' title.html
-result $? 'report: a title'
+pass_or_fail $? 'report: a title'
 run report --store="s '&.db" 4 --out=four.html
 [ $code -eq 0 ] && "$check" four.html 2>>err && grep -q 'This run is interrupted' four.html
-result $? 'report: a run that is not whole says so'
+pass_or_fail $? 'report: a run that is not whole says so'
 (PATH=/nowhere "$program" report --store="s '&.db" 3 --out=bare.html >out 2>err) && "$check" bare.html && grep -q 'There are no pictures' bare.html && grep -q 'gnuplot is not installed' err
-result $? 'report: without gnuplot there is a page without pictures'
+pass_or_fail $? 'report: without gnuplot there is a page without pictures'
 commands=$(sed -n '/<h2>To repeat it/,/<\/pre>/p' one.html | sed -n '/^kvloan/p;s/.*<pre>//' | grep '^kvloan' | sed "s/&#39;/'/g;s/&gt;/>/g;s/&amp;/\\&/g;s/&quot;/\"/g")
 mkdir -p bin
 ln -sf "$program" bin/kvloan
 echo "$commands" | sed 's/^kvloan run .*/& --format=tsv --quiet/' >repeat.sh
 (PATH=$folder/bin:$PATH sh -e repeat.sh >out 2>err) && "$program" results export --store="s '&.db" 3 --format=tsv 2>>err | grep '^output_throughput' >was && grep '^output_throughput' out | cmp -s - was
-result $? 'report: its commands repeat the run'
+pass_or_fail $? 'report: its commands repeat the run'
 mkdir full
 chmod 500 full
 if [ "$(id -u)" -ne 0 ]; then
@@ -107,7 +76,7 @@ mkfifo pipe
 refuses 1 'pipe: cannot write: not a plain file' report --store="s '&.db" 3 --out=pipe
 refuses 1 'nowhere/x.html: cannot write' report --store="s '&.db" 3 --out=nowhere/x.html
 ! ls ./*.tmp >/dev/null 2>&1
-result $? 'report: nothing half written is left'
+pass_or_fail $? 'report: nothing half written is left'
 refuses 2 'which store?' report 3
 refuses 2 'which runs?' report --store="s '&.db"
 refuses 2 'did you mean --title?' report --store="s '&.db" --titel=x 1
@@ -115,7 +84,7 @@ refuses 1 'no run 99' report --store="s '&.db" 99 --out=x.html
 
 run report --store="s '&.db" 3 --explain --out=next.html
 [ $code -eq 0 ] && "$check" next.html 2>>err && grep -q '<h2>What to turn next</h2>' next.html && grep -q 'a host link that costs nothing' next.html
-result $? 'report --explain: what to turn next'
+pass_or_fail $? 'report --explain: what to turn next'
 
 # A sweep: its name is anybody's text as well.
 cat >sweep.json <<'END'
@@ -131,24 +100,24 @@ END
 run report --store=w.db --sweep=latest --out=sweep.html
 [ $code -eq 0 ] && "$check" sweep.html 2>>err && grep -q '<h1>&lt;b&gt;sweep&lt;/b&gt; &amp; co: 6 points</h1>' sweep.html && ! grep -q '<script\|<b>sweep' sweep.html &&
   grep -q '6 of 6 runs complete' sweep.html && [ "$(grep -c '<td>[0-9]*</td></tr>$' sweep.html)" -eq 6 ]
-result $? 'report: a sweep, every point with its run'
+pass_or_fail $? 'report: a sweep, every point with its run'
 refuses 2 'runs, a sweep or a plan: one of them' report --store=w.db --sweep=latest 1
 refuses 1 'no sweep' report --store="s '&.db" --sweep=latest
 
 run explain --store="s '&.db" 3 --knobs=2 --requests=12
 [ $code -eq 0 ] && [ ! -s err ] && grep -q '^Time of the decode GPUs' out && grep -q '^Who holds the HBM' out && grep -q '^The host links carried' out &&
   grep -q '^Where layers find their rows' out && grep -q 'a host link that costs nothing' out && grep -q '^\(Turn\|No setting\|Leave\)' out
-result $? 'explain: a table'
+pass_or_fail $? 'explain: a table'
 run explain --store="s '&.db" 3 --knobs=0 --format=tsv
 [ $code -eq 0 ] && awk -F '\t' 'NF != 5 { bad = 1 } END { exit bad || NR < 20 }' out && ! grep -q '^bound' out
-result $? 'explain: TSV has five cells in each row; nothing is run with --knobs=0'
+pass_or_fail $? 'explain: TSV has five cells in each row; nothing is run with --knobs=0'
 run explain --store="s '&.db" 3 --knobs=1 --requests=12 --format=json
 [ $code -eq 0 ] && grep -q '"best_setting": ' out && grep -q '"binds": "' out
-result $? 'explain: JSON'
+pass_or_fail $? 'explain: JSON'
 mv out first
 run explain --store="s '&.db" 3 --knobs=1 --requests=12 --format=json --threads=1
 cmp -s out first
-result $? 'explain: one thread or two, the same answer'
+pass_or_fail $? 'explain: one thread or two, the same answer'
 refuses 2 'did you mean throughput?' explain --store="s '&.db" 3 --for=throughputs
 refuses 2 'not a whole number' explain --store="s '&.db" 3 --knobs=many
 refuses 2 'which run?' explain --store="s '&.db"
@@ -161,23 +130,23 @@ mv moves.jsonl moved.jsonl
 refuses 1 '--set=workload.file=PATH' explain --store=m.db 1 --knobs=1
 run explain --store=m.db 1 --knobs=1 --set=workload.file=moved.jsonl
 [ $code -eq 0 ] && grep -q 'run again' out
-result $? 'explain: a workload file that has moved is named anew'
+pass_or_fail $? 'explain: a workload file that has moved is named anew'
 
 # Help: of every command, the manual page from the same words, and every option that it lists is known.
 run help
 grep -q '^  report ' out && [ $code -eq 0 ]
-result $? 'help: lists the commands'
+pass_or_fail $? 'help: lists the commands'
 run help explain
 mv out first
 run explain --help
 cmp -s out first && [ $code -eq 0 ]
-result $? 'help COMMAND is COMMAND --help'
+pass_or_fail $? 'help COMMAND is COMMAND --help'
 refuses 2 "did you mean 'report'?" help reprot
 "$program" --help | awk '/^  / { print $1 }' >commands
 for command in $(cat commands); do
   run "$command" --help
   [ $code -eq 0 ] && [ ! -s err ] && head -n 1 out | grep -q "^usage: kvloan $command"
-  result $? "$command --help"
+  pass_or_fail $? "$command --help"
   bad=
   subcommand=$(sed -n "s/^usage: kvloan $command \([a-z][a-z]*\) .*/\1/p" out | head -n 1)
   for option in $(sed -n 's/^  *\(--[a-z-]*\).*/\1/p' out | sort -u); do
@@ -186,24 +155,24 @@ for command in $(cat commands); do
   done
   case $command in trace | help | completion) bad= ;; esac # trace: its subcommands have options of their own; the others read words
   [ -z "$bad" ]
-  result $? "$command: the options of its help are there$bad"
+  pass_or_fail $? "$command: the options of its help are there$bad"
 done
 run help --man
 for command in $(cat commands); do
   grep -q "^\.Ss kvloan $command\$" out || echo "no $command" >>err
 done
 [ $code -eq 0 ] && [ ! -s err ]
-result $? 'help --man: every command is in the manual page'
+pass_or_fail $? 'help --man: every command is in the manual page'
 for shell in bash zsh fish; do
   run completion $shell
   [ $code -eq 0 ] && [ ! -s err ] && grep -q 'completion --words' out
-  result $? "completion $shell"
+  pass_or_fail $? "completion $shell"
   if command -v $shell >/dev/null 2>&1; then
     case $shell in
     fish) fish --no-execute out 2>err ;;
     *) $shell -n out 2>err ;;
     esac
-    result $? "completion $shell: the script is one"
+    pass_or_fail $? "completion $shell: the script is one"
   fi
 done
 refuses 2 'did you mean bash?' completion bsh
@@ -213,12 +182,11 @@ refuses 2 'for which shell?' completion
 "$program" trace gen --model=deepseek-v4.1-flash --context=4000 --sessions=2 --steps=30 --out=t.kvt >/dev/null 2>&1
 run run hostile.json --quiet --set=selection.source=trace --set=selection.file=t.kvt
 [ $code -eq 0 ] && grep -q 'recorded at histories of 4000 tokens and is replayed at 8000' err
-result $? 'run: a trace of another history is noted'
+pass_or_fail $? 'run: a trace of another history is noted'
 run run hostile.json --quiet --set=selection.source=trace --set=selection.file=t.kvt --set=workload.input_tokens=4100
 [ $code -eq 0 ] && ! grep -q 'recorded at histories' err
-result $? 'run: a trace of this history is not'
+pass_or_fail $? 'run: a trace of this history is not'
 run scenario check hostile.json --set=selection.source=trace --set=selection.file=t.kvt
 [ $code -eq 0 ] && grep -q 'recorded at histories of 4000' err && grep -q 'binds first' out
-result $? 'scenario check: the same note; which stage binds'
-echo "1..$count"
-exit $failed
+pass_or_fail $? 'scenario check: the same note; which stage binds'
+finish

@@ -2,44 +2,17 @@
 # `kvloan results` from outside: what it prints, what it says about bad input, its exit codes.
 # test_results_cli.sh MAKE_STORE PROGRAM [WORD]: PROGRAM WORD takes what follows `kvloan results`.
 set -u
-absolute() {
-  case $1 in
-  /*) echo "$1" ;;
-  *) echo "$PWD/$1" ;;
-  esac
-}
+. "$(dirname "$0")/../base/tap.sh"
 make_store=$(absolute "$1")
 program=$(absolute "$2")
 word=${3-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-count=0
-failed=0
-
-pass_or_fail() { # STATUS DESCRIPTION
-  count=$((count + 1))
-  if [ "$1" -eq 0 ]; then
-    echo "ok $count - $2"
-  else
-    echo "not ok $count - $2"
-    sed 's/^/# /' out err
-    failed=1
-  fi
-}
 
 run() { # ARGUMENTS... ; leaves out, err, code
   "$program" ${word:+"$word"} "$@" >out 2>err
   code=$?
-}
-
-# One line on stderr, nothing on stdout, the given code, and the given words in the line.
-refuses() { # CODE WORDS ARGUMENTS...
-  want=$1 words=$2
-  shift 2
-  run "$@"
-  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -le "${lines:-1}" ] && [ ! -s out ] && grep -qF -- "$words" err
-  pass_or_fail $? "refuses: $*"
 }
 
 "$make_store" s.db sweep || exit 1
@@ -155,5 +128,4 @@ else
 fi
 [ -z "$(find . -name '*.tmp')" ]
 pass_or_fail $? 'no temporary file is left'
-echo "1..$count"
-exit $failed
+finish

@@ -1,30 +1,18 @@
 #!/bin/sh
 # The CUDA plane's logic over a device without a GPU, against the real wall clock: what it records replays in the model plane with the identical decisions and
 # counts, and no byte differs. When things end depends on the machine and its load, so each run is another one. Arguments: kvloan_fake, scenarios/. Prints TAP.
-program=$1 scenarios=$2
-case $program in /*) ;; *) program=$PWD/$program ;; esac
+. "$(dirname "$0")/../base/tap.sh"
+program=$(absolute "$1") scenarios=$2
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-n=0 failed=0
-
-result() { # ok? name
-  n=$((n + 1))
-  if [ "$1" = 0 ]; then
-    echo "ok $n - $2"
-  else
-    echo "not ok $n - $2"
-    sed 's/^/# /' err out | head -n 30
-    failed=1
-  fi
-}
 
 # Clients come a little faster than they are served, and go away when it takes too long: pages come, go, are kept.
 "$program" scenario json "$scenarios/published-256.json" --set=name=small --set=workload.concurrency=8 --set=workload.requests=16 --set=workload.input_tokens=2000 \
   --set=workload.cached_tokens=0 --set=workload.output_tokens=60 --set=workload.open_interval_ms=20 --set=policy.hot_rows=600 --set=policy.bank_rows=0 \
   --set=node.decode_gpus=1 --set=node.kv_pool_bytes=22000000 --set=node.host_pool_bytes=60000000 --set=policy.horizon_ms=100 \
   --set=policy.give_back_bytes_max=300000 --set=costs.prefill_fixed_ms=2 --set=costs.prefill_token_us=0.5 --set=limits.request_timeout_s=0.6 >small.json 2>err
-result $? 'a scenario from a scenario'
+pass_or_fail $? 'a scenario from a scenario'
 
 # What replayed is left in `out`.
 replays() { # NAME OPTIONS...
@@ -32,9 +20,9 @@ replays() { # NAME OPTIONS...
   shift
   rm -f run.log
   "$program" run small.json --plane=cuda --quiet --record=run.log "$@" >out 2>err && grep -q ', 0 differ$' err
-  result $? "$name: every byte is as it must be"
+  pass_or_fail $? "$name: every byte is as it must be"
   "$program" replay run.log >out 2>err && grep -q '^steps with other counts *0$' out
-  result $? "$name: the replay is identical"
+  pass_or_fail $? "$name: the replay is identical"
 }
 replays 'adaptive'
 replays 'beside the steps, two GPUs' --set=policy.admission_copy=side_stream --set=node.decode_gpus=2 --set=policy.revoke_order=least_selected
@@ -54,14 +42,13 @@ cat >models/parts.json <<'END'
 END
 replays 'rows in parts' --set=model=parts --set=policy.prefetch=plan --set=policy.hot_rows=300 --set=mode=fixed --set=workload.requests=6
 grep -q '^prefetch.copied *[1-9]' out
-result $? 'rows in parts: fetched ahead'
+pass_or_fail $? 'rows in parts: fetched ahead'
 
 # validate: times here are nobody's, so the forecast may be off; bytes and decisions may not.
 "$program" validate small.json --plane=cuda --check=sample --tsv --record=kept.log >out 2>err
 got=$?
 awk -F '\t' '$2 == "mismatches" || $2 == "decisions_differ" || $2 == "steps_differ" { n += $10 == "ok" } $2 == "rows_checked" { r = $4 } $1 == "device" { d++ }
   END { exit !(n == 3 && r > 0 && d > 5) }' out && test $got -le 1
-result $? 'validate: bytes and decisions'
+pass_or_fail $? 'validate: bytes and decisions'
 
-echo "1..$n"
-exit $failed
+finish

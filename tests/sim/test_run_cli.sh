@@ -1,46 +1,17 @@
 #!/bin/sh
 # `kvloan run` and `kvloan reproduce` from outside: options, exit codes, messages, signals, full disks. Arguments: kvloan, scenarios/. Prints TAP.
-program=$1 scenarios=$2
-case $program in /*) ;; *) program=$PWD/$program ;; esac
+. "$(dirname "$0")/../base/tap.sh"
+program=$(absolute "$1") scenarios=$2
 work=$(mktemp -d) || exit 1
 running=
 trap 'test -n "$running" && kill -9 "$running" 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
-n=0 failed=0
-
-result() { # ok? name
-  n=$((n + 1))
-  if [ "$1" = 0 ]; then
-    echo "ok $n - $2"
-  else
-    echo "not ok $n - $2"
-    sed 's/^/# /' err out | head -n 20
-    failed=1
-  fi
-}
-
-# expect CODE TEXT ARGUMENTS...: the exit code; TEXT is on stdout with code 0, and otherwise in the one line on stderr, with nothing on stdout.
-expect() {
-  code=$1 text=$2
-  shift 2
-  "$program" "$@" >out 2>err
-  got=$? bad=0
-  [ $got = "$code" ] || { bad=1; echo "exit $got" >>err; }
-  if [ "$code" = 0 ]; then
-    grep -qF -- "$text" out || bad=1
-  else
-    [ -s out ] && bad=1
-    grep -qF -- "$text" err || bad=1
-    [ "$(wc -l <err)" != 1 ] && bad=1
-  fi
-  result $bad "$*"
-}
 
 # A small scenario, complete in itself.
 "$program" scenario json "$scenarios/published-256.json" --set=workload.concurrency=4 --set=workload.requests=9 --set=workload.input_tokens=3000 \
   --set=workload.cached_tokens=2000 --set=workload.output_tokens=12 --set=workload.open_interval_ms=0 --set=policy.hot_rows=600 \
   --set=policy.bank_rows=0 --set=node.kv_pool_bytes=40000000 --set=node.host_pool_bytes=100000000 --set=name=small >small.json 2>err
-result $? 'a scenario from a scenario'
+pass_or_fail $? 'a scenario from a scenario'
 
 # ---- run: what it prints ----
 expect 0 'output_throughput_tok_per_s' run small.json --format=tsv
@@ -55,13 +26,13 @@ for key in output_throughput_tok_per_s decode_batch_p50 decode_batch_max request
 done
 [ -z "$missing" ] || echo "missing:$missing" >>err
 test -z "$missing"
-result $? 'every key of the summary is in the JSON'
+pass_or_fail $? 'every key of the summary is in the JSON'
 if command -v python3 >/dev/null 2>&1; then
   python3 -m json.tool <out >parsed 2>>err
-  result $? 'the JSON parses'
+  pass_or_fail $? 'the JSON parses'
 fi
 ! grep -q "$(printf '\r')" err && grep -q 'of wall time' err && grep -q 'selected positions a second' err
-result $? 'no progress line in a pipe; it ends with speed and memory'
+pass_or_fail $? 'no progress line in a pipe; it ends with speed and memory'
 
 # ---- run: the options ----
 unmeasured() {
@@ -70,34 +41,34 @@ unmeasured() {
 "$program" run small.json --format=tsv --seed=7 --threads=1 >out 2>err && unmeasured one &&
   "$program" run small.json --format=tsv --set=seed=7 --threads=3 --verify --quiet >out 2>err && unmeasured two &&
   "$program" run --plane=host --format=tsv --seed=7 small.json --set=limits.batch_max=64 >out 2>err && unmeasured three && cmp -s one two && cmp -s one three
-result $? 'one seed, one result: --threads, --verify, --quiet, --plane=host change nothing'
+pass_or_fail $? 'one seed, one result: --threads, --verify, --quiet, --plane=host change nothing'
 grep -q 'selected rows read back through their addresses, 0 differ' err
-result $? 'the host plane reads every row back'
+pass_or_fail $? 'the host plane reads every row back'
 [ "$(awk '$1 == "peak_memory_bytes" { print $2 < 600000000 }' out)" = 1 ]
-result $? 'the host plane has memory for the sessions that fit, not for every batch slot'
+pass_or_fail $? 'the host plane has memory for the sessions that fit, not for every batch slot'
 grep -q '^seed	7' one
-result $? 'the seed is in the summary'
+pass_or_fail $? 'the seed is in the summary'
 expect 0 'requests_completed	4' run small.json --format=tsv --set=workload.requests=3 --set=workload.requests=4
 expect 0 'requests_completed	9' run small.json --format=tsv --set=workload.output_tokens=0
 for starts in arrival reservation; do
   expect 0 'requests_aborted	300' run small.json --format=tsv --verify --set=workload.kind=poisson --set=workload.rate_per_s=1000 --set=workload.requests=300 \
     --set=node.prefill_gpus=1 --set=costs.prefill_fixed_ms=30 --set=limits.request_timeout_s=0.1 --set=node.prefill_starts=$starts
   [ "$(awk '$1 == "simulated_s" { print $2 < 1 }' out)" = 1 ]
-  result $? "$starts: a client that went away while it waited for prefill is not prefilled"
+  pass_or_fail $? "$starts: a client that went away while it waited for prefill is not prefilled"
 done
 expect 0 'requests_completed	9' run small.json --format=tsv --verify --set=workload.input_tokens=1 --set=workload.cached_tokens=0
 expect 0 'usage: kvloan run' run --help
 if script -qec true /dev/null >/dev/null 2>&1; then
   script -qec "'$program' run small.json --set=workload.requests=6000" /dev/null >out 2>err
   grep -q 'simulated, .* of 6000 requests done, .* s to go' out
-  result $? 'a progress line on a terminal'
+  pass_or_fail $? 'a progress line on a terminal'
   script -qec "'$program' run small.json --quiet" /dev/null >out 2>err
   ! grep -q 'requests done' out
-  result $? 'none with --quiet'
+  pass_or_fail $? 'none with --quiet'
 fi
 expect 0 'requests_aborted' run small.json --format=tsv --set=limits.simulated_s_max=0.1
 grep -q 'ended early at 0.1' err
-result $? 'a limit of simulated time is no error, and is said'
+pass_or_fail $? 'a limit of simulated time is no error, and is said'
 expect 0 'requests_completed	200' run "$scenarios/mooncake-sample.json" --format=tsv --set=selection.source=none
 
 # ---- run: usage ----
@@ -131,7 +102,7 @@ expect 1 'missing.trace' run small.json --set=selection.source=trace --set=selec
 "$program" trace gen --out=good.trace --model=deepseek-v4.1-flash --context=3000 --sessions=2 --steps=15 >out 2>err
 expect 0 'requests_completed	9' run small.json --format=tsv --set=selection.source=trace --set=selection.file=good.trace --plane=host --verify
 grep -q ' 0 differ' err
-result $? 'recorded selections on the host plane'
+pass_or_fail $? 'recorded selections on the host plane'
 head -c 20000 good.trace >cut.trace
 expect 1 'cut.trace' run small.json --set=selection.source=trace --set=selection.file=cut.trace
 "$program" trace gen --out=other.trace --k=64 --context=3000 --sessions=1 --steps=5 >out 2>err
@@ -145,7 +116,7 @@ expect 1 'policy.tail_tokens: is 64, but must be more than policy.page_tokens, 6
 # ---- run: the store ----
 expect 0 'small' run small.json --store=runs.db
 grep -q 'stored as run 1 in runs.db' err
-result $? 'the number in the store is said'
+pass_or_fail $? 'the number in the store is said'
 expect 0 'complete' results list --store=runs.db --format=tsv
 expect 1 'no/such/folder' run small.json --store=no/such/folder/runs.db
 echo 'no database' >text.db
@@ -154,10 +125,10 @@ expect 1 "$work" run small.json --store="$work"
 if [ -w /dev/full ]; then
   "$program" run small.json >/dev/full 2>err
   [ $? = 1 ] && grep -q 'standard output could not be written' err
-  result $? 'a full standard output is an error'
+  pass_or_fail $? 'a full standard output is an error'
   "$program" scenario check small.json >/dev/full 2>err
   [ $? = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'standard output could not be written' err
-  result $? 'scenario check says it in one line'
+  pass_or_fail $? 'scenario check says it in one line'
 fi
 # A disk with room for the first rows only: one line, and the run does not read complete.
 "$program" results list --store=runs.db >out 2>err
@@ -166,10 +137,10 @@ fi
   "$program" run small.json --store=small.db --set=workload.requests=3000 --set=workload.output_tokens=2 --set=selection.source=none >out 2>err
 )
 [ $? = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'small.db' err
-result $? 'a store that may not grow is an error of one line'
+pass_or_fail $? 'a store that may not grow is an error of one line'
 "$program" results list --store=small.db --format=tsv >out 2>err
 ! grep -q '	complete' out
-result $? 'and its run does not read complete'
+pass_or_fail $? 'and its run does not read complete'
 
 # ---- run: signals ----
 endless() { # STORE: begins a run that would take forever; returns when it is in the store
@@ -192,7 +163,7 @@ for signal in INT TERM; do
   cp signal.out out
   cp signal.err err
   [ $code = 130 ] && grep -q 'ended early' err && grep -q 'completed' out
-  result $? "SIG$signal ends cleanly: exit 130, the summary so far"
+  pass_or_fail $? "SIG$signal ends cleanly: exit 130, the summary so far"
   expect 0 'interrupted' results list --store=$signal.db --format=tsv
 done
 endless killed.db
@@ -208,7 +179,7 @@ mkdir published
 cp "$scenarios/published.csv" published/
 "$program" scenario json small.json --set=workload.requests=384 --set=workload.concurrency=256 --set=workload.input_tokens=200 --set=workload.cached_tokens=100 \
   --set=workload.output_tokens=3 --set=policy.hot_rows=64 --set=selection.source=none --set=policy.bank_rows=256 >published/small.json 2>err
-result $? 'a small published scenario'
+pass_or_fail $? 'a small published scenario'
 # verdict CODE TEXT ARGUMENTS...: such a scenario is far off the published rows: exit 1, the rows all the same.
 verdict() {
   text=$1
@@ -216,7 +187,7 @@ verdict() {
   "$program" reproduce --scenario=published/small.json --set=speculation.weights_bytes=0 --set=speculation.graph_bytes=0 \
     --set=speculation.scratch_bytes=0 "$@" >out 2>err
   [ $? = 1 ] && grep -qF -- "$text" out && [ ! -s err ]
-  result $? "reproduce $*"
+  pass_or_fail $? "reproduce $*"
 }
 verdict 'FAILED: the worst row of the verdict'
 rows=0
@@ -224,15 +195,15 @@ for row in P01 P02 P03 P04 P05 P06 P07 P08 P09 P10 P11 P12 P13 P14 P15 P16 P17 P
   grep -q "^$row .*\(calibration\|predicted\|printed\)" out && rows=$((rows + 1))
 done
 [ $rows = 20 ] && grep -q 'Negative controls' out && grep -q 'fixed mode' out
-result $? 'every published row and the controls are printed'
+pass_or_fail $? 'every published row and the controls are printed'
 verdict '"worst_percent"' --format=json --no-controls --threads=2
 if command -v python3 >/dev/null 2>&1; then
   python3 -m json.tool <out >parsed 2>>err
-  result $? 'the JSON parses'
+  pass_or_fail $? 'the JSON parses'
 fi
 verdict 'P03	resident' --format=tsv --no-controls
 [ "$(grep -c '^P' out)" = 20 ]
-result $? 'twenty rows of TSV'
+pass_or_fail $? 'twenty rows of TSV'
 verdict 'left out' --leave-out=P07 --no-controls
 verdict 'FAILED: the worst row' --set=workload.output_tokens=2 --set=seed=3 --no-controls
 expect 1 'nearest: policy.hot_rows' reproduce --scenario=published/small.json --set=policy.hot_row=5
@@ -268,7 +239,6 @@ running=
 cp reproduce.out out
 cp reproduce.err err
 [ $code = 130 ] && [ "$(wc -l <err)" = 1 ]
-result $? 'SIGINT ends reproduce: exit 130 and a line'
+pass_or_fail $? 'SIGINT ends reproduce: exit 130 and a line'
 
-echo "1..$n"
-exit $failed
+finish

@@ -2,12 +2,7 @@
 # A sweep on a real Slurm: controller, node daemon and munge of this machine, started here and ended here. Skipped (77) where they are not installed.
 # test_slurm.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS
 set -u
-absolute() {
-  case $1 in
-  /*) echo "$1" ;;
-  *) echo "$PWD/$1" ;;
-  esac
-}
+. "$(dirname "$0")/../base/tap.sh"
 program=$(absolute "$1") here=$(absolute "$2")
 KVLOAN_SCENARIOS=$(absolute "$3")
 export KVLOAN_SCENARIOS
@@ -23,29 +18,14 @@ missing=$(slurm_missing)
 folder=$(mktemp -d)
 chmod 755 "$folder"
 cp "$here"/*.json "$folder"/ && cd "$folder" || exit 1
-finish() {
+clean_up() {
   slurm_stop
   cd / && rm -rf "$folder"
 }
-trap finish EXIT
+trap clean_up EXIT
 trap 'exit 1' INT TERM HUP
 slurm_start "$folder/cluster" >start.out 2>&1 || skip "Slurm is installed but does not start: $(tail -n 1 start.out)"
 
-count=0 failed=0
-pass_or_fail() { # STATUS DESCRIPTION
-  count=$((count + 1))
-  if [ "$1" -eq 0 ]; then
-    echo "ok $count - $2"
-  else
-    echo "not ok $count - $2"
-    cat out err ./*.slurm-*/*.log cluster/slurmctld.log 2>/dev/null | tail -n 40 | sed 's/^/# /'
-    failed=1
-  fi
-}
-run() {
-  "$program" "$@" >out 2>err
-  code=$?
-}
 equals_local() { # STORE
   "$program" results export --store="$1" grid --what=sweep >got 2>>err && cmp -s want got
 }
@@ -125,5 +105,4 @@ PATH=$folder run sweep grid.json --engine=slurm --store=g.db
 [ $code -eq 1 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q 'there is no scontrol here' err && [ ! -e g.db ]
 pass_or_fail $? 'no Slurm: one line'
 
-echo "1..$count"
-exit $failed
+finish

@@ -2,43 +2,13 @@
 # `kvloan sweep` from outside: killed at any moment it goes on; shards make the same; failures and bad input are told.
 # test_sweep_cli.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS [SEED]
 set -u
-absolute() {
-  case $1 in
-  /*) echo "$1" ;;
-  *) echo "$PWD/$1" ;;
-  esac
-}
+. "$(dirname "$0")/../base/tap.sh"
 program=$(absolute "$1") here=$(absolute "$2") scenarios=$(absolute "$3") seed=${4-$(date +%s)}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export KVLOAN_SCENARIOS="$scenarios"
 cp "$here"/*.json "$folder"/ && cd "$folder" || exit 1
 echo "# seed $seed"
-count=0 failed=0
-
-pass_or_fail() { # STATUS DESCRIPTION
-  count=$((count + 1))
-  if [ "$1" -eq 0 ]; then
-    echo "ok $count - $2"
-  else
-    echo "not ok $count - $2"
-    sed 's/^/# /' out err 2>/dev/null | head -40
-    failed=1
-  fi
-}
-
-run() { # ARGUMENTS... ; leaves out, err, code
-  "$program" "$@" >out 2>err
-  code=$?
-}
-
-refuses() { # CODE WORDS ARGUMENTS... : one line on stderr, nothing on stdout
-  want=$1 words=$2
-  shift 2
-  run "$@"
-  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] && grep -qF -- "$words" err
-  pass_or_fail $? "refuses: $*"
-}
 
 # A number from 1 to $1, from the seed.
 random=$((seed % 2147483647 + 1))
@@ -303,5 +273,4 @@ pass_or_fail $? '--list lists a shard'
 "$program" sweep hot-rows --list >out 2>err && "$program" sweep modes --list >>out 2>>err && [ "$(wc -l <out)" -eq 29 ]
 pass_or_fail $? 'the sweeps that ship can be read'
 
-echo "1..$count"
-exit $failed
+finish

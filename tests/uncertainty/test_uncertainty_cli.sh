@@ -1,40 +1,13 @@
 #!/bin/sh
 # kvloan run --repeats and kvloan sensitivity from outside. test_uncertainty_cli.sh KVLOAN FOLDER-OF-THIS-TEST SCENARIOS [--update]
 set -u
-absolute() {
-  case $1 in
-  /*) echo "$1" ;;
-  *) echo "$PWD/$1" ;;
-  esac
-}
+. "$(dirname "$0")/../base/tap.sh"
 program=$(absolute "$1") here=$(absolute "$2") scenarios=$(absolute "$3") update=${4-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export KVLOAN_SCENARIOS="$scenarios" TMPDIR="$folder/tmp"
 mkdir "$TMPDIR" && cp "$here"/tiny.json "$folder"/ && cd "$folder" || exit 1
-count=0 failed=0
 
-pass_or_fail() { # STATUS DESCRIPTION
-  count=$((count + 1))
-  if [ "$1" -eq 0 ]; then
-    echo "ok $count - $2"
-  else
-    echo "not ok $count - $2"
-    sed 's/^/# /' out err 2>/dev/null | head -40
-    failed=1
-  fi
-}
-run() { # ARGUMENTS... ; leaves out, err, code
-  "$program" "$@" >out 2>err
-  code=$?
-}
-refuses() { # CODE WORDS ARGUMENTS... : one line on stderr, nothing on stdout
-  want=$1 words=$2
-  shift 2
-  run "$@"
-  [ "$code" -eq "$want" ] && [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ] && grep -qF -- "$words" err
-  pass_or_fail $? "refuses: $*"
-}
 plain() { # a run's JSON without what the machine decides
   grep -vE '^  "(wall_s|selections_per_wall_s|peak_memory_bytes)":' out
 }
@@ -122,5 +95,4 @@ pass_or_fail $? 'what was ended goes on to the same result'
 [ "$(ls -A "$TMPDIR" | wc -l)" -eq 0 ]
 pass_or_fail $? 'no temporary store is left'
 
-echo "1..$count"
-exit $failed
+finish
