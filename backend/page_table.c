@@ -122,13 +122,25 @@ kvl_page kvl_page_table_wanted(struct kvl_page_table *table)
   return kvl_page_table_newest_missing(table);
 }
 
-void kvl_page_table_note_selected(struct kvl_page_table *table, kvl_page page, uint32_t lanes)
+/* A block of the ranks at a time: most pages of a long history are in no selection of a step, and a block is touched once. */
+void kvl_page_table_note_selected(struct kvl_page_table *table, kvl_page first, uint32_t *lanes, uint32_t count)
 {
-  uint32_t p = (uint32_t)page;
-  if (table->selected == NULL || p >= table->pages) {
-    return;
+  for (uint32_t i = 0, end; i < count; i = end) {
+    uint32_t page = (uint32_t)first + i, any = 0;
+    end = i + 64 - page % 64;
+    end = end < count ? end : count;
+    for (uint32_t k = i; k < end; k++) {
+      any |= lanes[k];
+    }
+    if (any == 0) {
+      continue;
+    }
+    for (uint32_t k = i, p = page; k < end && table->selected != NULL && p < table->pages; k++, p++) {
+      table->selected[p] += kvl_min_u32(lanes[k], UINT32_MAX - table->selected[p]);
+    }
+    if (table->selected != NULL && page < table->pages) {
+      touch(table, page);
+    }
+    memset(&lanes[i], 0, (end - i) * sizeof *lanes);
   }
-  uint32_t room = UINT32_MAX - table->selected[p];
-  table->selected[p] += kvl_min_u32(lanes, room);
-  touch(table, p);
 }

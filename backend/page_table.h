@@ -41,6 +41,6 @@ kvl_page kvl_page_table_victim(struct kvl_page_table *table);
 kvl_page kvl_page_table_newest_missing(const struct kvl_page_table *table);
 kvl_page kvl_page_table_wanted(struct kvl_page_table *table);
 
-void kvl_page_table_note_selected(struct kvl_page_table *table, kvl_page page, uint32_t lanes);
+void kvl_page_table_note_selected(struct kvl_page_table *table, kvl_page first, uint32_t *lanes, uint32_t count);
 
 #endif

@@ -109,9 +109,9 @@ void kvl_resid_step_done(struct kvl_resid *resid, uint64_t step)
   kvl_pool_step_done(&resid->pool, step);
 }
 
-void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page page, uint32_t lanes)
+void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page first, uint32_t *lanes, uint32_t count)
 {
-  kvl_page_table_note_selected(&resid->request[request].table, page, lanes);
+  kvl_page_table_note_selected(&resid->request[request].table, first, lanes, count);
 }
 
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole)

@@ -100,8 +100,9 @@ void kvl_resid_step_done(struct kvl_resid *resid, uint64_t step);
  * reader retire first. The id is free for reuse at once. A transfer into the reserved frames (index keys) is not known here: end after it. */
 void kvl_resid_end(struct kvl_resid *resid, kvl_request request);
 
-/* Access counts for the *_SELECTED orders: the page was selected `lanes` more times. No effect on the other orders. */
-void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page page, uint32_t lanes);
+/* Access counts for the *_SELECTED orders: page first + i was selected lanes[i] more times, for `count` pages (those past the history count for nothing); the
+ * array is zero afterwards. No effect on the other orders. */
+void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page first, uint32_t *lanes, uint32_t count);
 
 /* The page map of a request: frame or -1 by page, `*pages` entries; valid until the request ends. *whole: every whole page complete on the host
  * is mapped. The other modes have no map (NULL, 0 pages): resident, all history is in the reserved frames and *whole is 1; fixed, *whole is 1

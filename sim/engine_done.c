@@ -89,13 +89,7 @@ static void note_selected(const struct engine *e, struct decode_gpu *g)
 {
   for (uint32_t i = 0; g->selected != NULL && i < g->batch_count; i++) {
     const struct request *q = &e->request[g->batch[i]];
-    uint32_t *lanes = g->selected[q->slot], pages = q->tokens / e->s->policy.page_tokens + 1;
-    for (uint32_t page = 0; page < pages; page++) {
-      if (lanes[page] != 0) {
-        kvl_resid_note_selected(g->resid, q->slot, (kvl_page)page, lanes[page]);
-        lanes[page] = 0;
-      }
-    }
+    kvl_resid_note_selected(g->resid, q->slot, 0, g->selected[q->slot], q->tokens / e->s->policy.page_tokens + 1);
   }
 }
 

@@ -320,11 +320,18 @@ static void do_end(struct kvl_driver *d, kvl_request r)
 static void do_note_selected(struct kvl_driver *d, kvl_request r)
 {
   d->operation = "note_selected";
-  for (uint32_t n = 1 + choose(d, 8); n > 0 && d->config.pages_max > 0; n--) {
-    kvl_page page = (kvl_page)choose(d, d->config.pages_max);
-    uint32_t lanes = choose(d, 40) == 0 ? UINT32_MAX - choose(d, 3) : choose(d, 4);
-    kvl_resid_note_selected(d->real, r, page, lanes);
-    naive_note_selected(&d->naive, r, page, lanes);
+  uint32_t lanes[200] = {0}, count = 1 + choose(d, 200), first = d->config.pages_max == 0 ? 0 : choose(d, d->config.pages_max);
+  for (uint32_t n = 1 + choose(d, 8); n > 0; n--) { /* some pages of a stretch that may end past the history */
+    lanes[choose(d, count)] = choose(d, 40) == 0 ? UINT32_MAX - choose(d, 3) : choose(d, 4);
+  }
+  for (uint32_t i = 0; i < count && first + i < d->config.pages_max; i++) {
+    naive_note_selected(&d->naive, r, (kvl_page)(first + i), lanes[i]);
+  }
+  kvl_resid_note_selected(d->real, r, (kvl_page)first, lanes, count);
+  for (uint32_t i = 0; i < count; i++) {
+    if (lanes[i] != 0) {
+      abort(); /* what was noted is cleared */
+    }
   }
 }
 

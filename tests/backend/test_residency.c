@@ -71,13 +71,11 @@ START_TEST(least_selected_pages_go_first_and_most_selected_come_first)
   c.give_order = KVL_GIVE_MOST_SELECTED;
   struct pool p = pool_open(c);
   kvl_request r = pool_running(&p, 0, 20, 20); /* pages 4..0 in frames 0..4 */
-  const uint32_t lanes[] = {9, 1, 5, 1, 7};
-  for (kvl_page page = 0; page < 5; page++) {
-    kvl_resid_note_selected(p.resid, r, page, lanes[page]);
-  }
+  uint32_t lanes[] = {9, 1, 5, 1, 7}, more = 5;
+  kvl_resid_note_selected(p.resid, r, 0, lanes, 5);
   pool_make_room(&p, 3);
   POOL_EXPECT(&p, {KVL_MOVE_REVOKE, r, 1, 3}, {KVL_MOVE_REVOKE, r, 3, 1}, {KVL_MOVE_REVOKE, r, 2, 2});
-  kvl_resid_note_selected(p.resid, r, 3, 5); /* 6 now, past page 2 */
+  kvl_resid_note_selected(p.resid, r, 3, &more, 1); /* 6 now, past page 2 */
   pool_give_back(&p, 1);
   POOL_EXPECT(&p, {KVL_MOVE_GIVE, r, 3, 1}, {KVL_MOVE_GIVE, r, 2, 2});
   pool_close(&p);
