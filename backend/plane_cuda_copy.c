@@ -5,7 +5,7 @@
 
 #include "backend/plane_cuda_state.h"
 
-enum { LIST_HEAD = 16 };
+enum { LIST_HEAD = 16, PAGES_AT_ONCE = 2048 };
 
 int kvl_cuda_lists_open(struct cuda_gpu *g, struct kvl_err *err)
 {
@@ -141,25 +141,31 @@ static int pages_by_engine(struct cuda_gpu *g, const struct kvl_move *moves, uin
   return rc;
 }
 
+/* A part of the list at a time: the GPU copies while the rest is written. */
 static int pages_by_kernel(struct cuda_gpu *g, const struct kvl_move *moves, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err)
 {
   const struct cuda_plane *c = g->plane;
-  uint32_t caches = c->config.device.caches;
-  struct kvl_segment *s = malloc((size_t)count * caches * sizeof *s);
+  uint32_t caches = c->config.device.caches, at_once = PAGES_AT_ONCE < count ? PAGES_AT_ONCE : count;
+  struct kvl_segment *s = malloc((size_t)at_once * caches * sizeof *s);
   if (s == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for %u page moves", count);
   }
-  for (uint32_t i = 0; i < count; i++) {
-    for (uint32_t k = 0; k < caches; k++) {
-      uint64_t piece = piece_bytes(c, k);
-      s[(size_t)i * caches + k] = (struct kvl_segment){
-        .from = kvl_cuda_host_offset(c, moves[i].request, k, 0) + (uint64_t)(uint32_t)moves[i].page * piece,
-        .to = (uint64_t)(uint32_t)moves[i].frame * c->config.device.page_bytes + c->frame_offset[k],
-        .bytes = piece,
-      };
+  int rc = 0;
+  for (uint32_t first = 0; rc == 0 && first < count; first += at_once) {
+    uint32_t here = count - first < at_once ? count - first : at_once;
+    for (uint32_t i = 0; i < here; i++) {
+      const struct kvl_move *move = &moves[first + i];
+      for (uint32_t k = 0; k < caches; k++) {
+        uint64_t piece = piece_bytes(c, k);
+        s[(size_t)i * caches + k] = (struct kvl_segment){
+          .from = kvl_cuda_host_offset(c, move->request, k, 0) + (uint64_t)(uint32_t)move->page * piece,
+          .to = (uint64_t)(uint32_t)move->frame * c->config.device.page_bytes + c->frame_offset[k],
+          .bytes = piece,
+        };
+      }
     }
+    rc = kvl_cuda_segments(g, s, here * caches, g->host, g->arena, COPY_BLOCKS, stream, err);
   }
-  int rc = kvl_cuda_segments(g, s, count * caches, g->host, g->arena, COPY_BLOCKS, stream, err);
   free(s);
   return rc;
 }

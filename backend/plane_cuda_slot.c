@@ -35,6 +35,12 @@ static int open_blank(struct cuda_gpu *g, struct kvl_err *err)
   return rc;
 }
 
+/* Pinned bytes of a slot: the fills of its opening, at most 3 a cache, and two counts. */
+static uint64_t fills_of_slot(uint32_t caches)
+{
+  return (3 * caches * sizeof(struct kvl_fill) + 2 * sizeof(uint32_t) + 15) / 16 * 16;
+}
+
 /* What resolve needs to know of a slot and never changes. */
 static int open_entries(struct cuda_gpu *g, struct kvl_err *err)
 {
@@ -68,23 +74,31 @@ static int open_entries(struct cuda_gpu *g, struct kvl_err *err)
   return rc;
 }
 
-static int open_mirror(struct cuda_gpu *g, struct cuda_slot *slot, struct kvl_err *err)
+/* Host memory of every slot, at once and touched: a request that is the first in its slot must not wait for pages of memory to appear or to be pinned. */
+static int open_mirrors(struct cuda_gpu *g, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
-  uint32_t caches = c->config.device.caches;
+  uint32_t caches = c->config.device.caches, slots = c->config.device.slots;
   size_t bytes = 0;
   for (uint32_t i = 0; i < caches; i++) {
     bytes += (kvl_cache_bytes(&c->mirror_geometry[i]) + 63) / 64 * 64;
   }
-  slot->mirror = calloc(caches, sizeof(struct kvl_cache *));
-  slot->mirror_memory = aligned_alloc(64, bytes);
-  slot->page_map = malloc(c->pages_max * sizeof *slot->page_map);
-  if (slot->mirror == NULL || slot->mirror_memory == NULL || slot->page_map == NULL) {
-    return kvl_err_set(err, -ENOMEM, "no memory for a batch slot");
+  int rc = kvl_gpu_pin(g->gpu, slots * fills_of_slot(caches), 0, "the batch slots' fills", (void **)&g->fills, err);
+  for (uint32_t s = 0; rc == 0 && s < slots; s++) {
+    struct cuda_slot *slot = &g->slot[s];
+    slot->mirror = calloc(caches + 1, sizeof(struct kvl_cache *));
+    slot->mirror_memory = aligned_alloc(64, bytes + 64);
+    slot->page_map = malloc((c->pages_max + 1) * sizeof *slot->page_map);
+    if (slot->mirror == NULL || slot->mirror_memory == NULL || slot->page_map == NULL) {
+      return kvl_err_set(err, -ENOMEM, "no memory for batch slot %u of %u", s, slots);
+    }
+    memset(slot->mirror_memory, 0, bytes);
+    memset(slot->page_map, 0xff, c->pages_max * sizeof *slot->page_map);
+    slot->fill = (struct kvl_fill *)(void *)(g->fills + s * fills_of_slot(caches));
+    slot->fill_count = (uint32_t *)(void *)(slot->fill + 3 * caches);
+    rc = kvl_gpu_event_get(g->gpu, false, &slot->filled, err);
   }
-  int rc = kvl_gpu_pin(g->gpu, 3 * caches * sizeof *slot->fill, 0, "a batch slot's fills", (void **)&slot->fill, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, 2 * sizeof *slot->fill_count, 0, "a batch slot's fills", (void **)&slot->fill_count, err);
-  return rc != 0 ? rc : kvl_gpu_event_get(g->gpu, false, &slot->filled, err);
+  return rc;
 }
 
 int kvl_cuda_slots_open(struct cuda_gpu *g, struct kvl_err *err)
@@ -94,7 +108,8 @@ int kvl_cuda_slots_open(struct cuda_gpu *g, struct kvl_err *err)
     return kvl_err_set(err, -ENOMEM, "no memory for %u batch slots", g->plane->config.device.slots);
   }
   int rc = open_blank(g, err);
-  return rc != 0 ? rc : open_entries(g, err);
+  rc = rc != 0 ? rc : open_entries(g, err);
+  return rc != 0 ? rc : open_mirrors(g, err);
 }
 
 void kvl_cuda_slots_close(struct cuda_gpu *g)
@@ -105,9 +120,8 @@ void kvl_cuda_slots_close(struct cuda_gpu *g)
     free(slot->mirror);
     free(slot->mirror_memory);
     free(slot->page_map);
-    kvl_gpu_unpin(g->gpu, slot->fill, 3 * d->caches * sizeof *slot->fill, 0);
-    kvl_gpu_unpin(g->gpu, slot->fill_count, 2 * sizeof *slot->fill_count, 0);
   }
+  kvl_gpu_unpin(g->gpu, g->fills, d->slots * fills_of_slot(d->caches), 0);
   free(g->slot);
   for (uint32_t i = 0; i < d->caches; i++) {
     kvl_gpu_free(g->gpu, g->slot_entry[i]);
@@ -223,7 +237,7 @@ int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_reques
   struct cuda_gpu *g = &c->gpu[r->gpu];
   const struct kvl_refdev_config *d = &c->config.device;
   struct cuda_slot *slot = &g->slot[r->slot];
-  int rc = slot->mirror == NULL ? open_mirror(g, slot, err) : 0;
+  int rc = 0;
   unsigned char *at = slot->mirror_memory;
   for (uint32_t i = 0; rc == 0 && i < d->caches; i++) {
     struct kvl_cache_bases bases;

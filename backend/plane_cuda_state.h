@@ -52,8 +52,8 @@ struct cuda_slot {
   uint64_t page_map_version;
   uint32_t prepared_tokens, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
   uint32_t candidates[KVL_STEP_QUERIES_MAX]; /* rows announced by the queries so far, of its pools in that buffer */
-  struct kvl_fill *fill;        /* pinned: the fills of its opening, at most 3 a cache */
-  uint32_t *fill_count;         /* pinned: [2] of the two launches */
+  struct kvl_fill *fill;        /* in the GPU's `fills`: the fills of its opening, at most 3 a cache */
+  uint32_t *fill_count;         /* there too: [2] of the two launches */
 };
 
 /* Selections to make while a step runs: those of the batch's next step. */
@@ -113,6 +113,7 @@ struct cuda_gpu {
   struct list list[LISTS];
   uint32_t list_next;
   struct cuda_slot *slot;
+  unsigned char *fills;         /* pinned: of all slots */
   struct graph *graph;          /* [slots + 1] by entries */
 
   /* page copies in flight, oldest first; ring of `copies_max` */

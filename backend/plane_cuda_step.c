@@ -301,6 +301,9 @@ int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, st
     for (uint32_t i = 0; rc == 0 && i < step->serial_count; i++) { /* waiting for a history to appear on the host is not population */
       rc = i != 0 && step->serial[i].request == step->serial[i - 1].request ? 0 : kvl_cuda_wait_filled(g, step->serial[i].request, g->main, err);
     }
+    /* An event goes to whichever engine worked for the stream last, in order with all that waits there: after a step that is the one that copies to the host,
+     * where whole histories of new sessions may be queued. Behind a kernel it is taken at once. */
+    rc = rc != 0 ? rc : kvl_gpu_launched(g->k->empty(g->main), "empty", err);
     rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->serial_begin, g->main, err);
     rc = rc != 0 ? rc : kvl_cuda_pages(g, step->serial, step->serial_count, g->main, err);
     rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->serial_end, g->main, err);
