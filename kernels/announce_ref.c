@@ -78,6 +78,18 @@ static struct pool clip_pool(const struct kvl_query *pool, uint32_t committed, k
   return (struct pool){out, distinct};
 }
 
+/* The same, from `from` on, where it is expected to be near: rows are asked for in ascending order. */
+static uint32_t rows_below_from(const struct pool *pool, uint32_t from, uint32_t limit)
+{
+  uint32_t step = 1;
+  while (from + step < pool->n && (uint32_t)pool->rows[from + step - 1] < limit) {
+    from += step;
+    step *= 2;
+  }
+  uint32_t end = from + step < pool->n ? from + step : pool->n;
+  return from + rows_below(pool->rows + from, end - from, limit);
+}
+
 static bool pool_has(const struct pool *pool, kvl_row row)
 {
   uint32_t at = rows_below(pool->rows, pool->n, (uint32_t)row);
@@ -97,6 +109,23 @@ static bool in_union(const struct pools *p, kvl_row row)
     }
   }
   return false;
+}
+
+/* Leaves of the ascending `rows`, all of pool `q`, those that no earlier pool names; at[e] is how far pool e is looked through. Returns how many. */
+static uint32_t drop_named_before(const struct pools *p, uint32_t q, uint32_t *at, uint32_t *rows, uint32_t n)
+{
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    bool before = false;
+    for (uint32_t e = 0; e < q && !before; e++) {
+      const struct pool *earlier = &p->pool[e];
+      at[e] = rows_below_from(earlier, at[e], rows[i]);
+      before = at[e] < earlier->n && (uint32_t)earlier->rows[at[e]] == rows[i];
+    }
+    rows[kept] = rows[i];
+    kept += !before;
+  }
+  return kept;
 }
 
 /* Is the bank slot's row in the current union? The look-up marked those it found in the bank; a row that a tier before the bank also holds
@@ -145,6 +174,8 @@ static uint32_t take_chunk(const struct kvl_cache *c, const struct pool *pool, u
   return n;
 }
 
+static const uint32_t NOWHERE = UINT32_C(1) << 31; /* on a row: it is known not to be in the table */
+
 /* Looks a chunk up in the table: marks bank slots, pins hot slots, adds what is nowhere to ws->row[missing ..]; returns the new number of
  * those. */
 static uint32_t look_up_chunk(struct kvl_cache *c, struct kvl_resolve_ws *ws, const uint32_t *rows, uint32_t n, uint32_t missing)
@@ -159,13 +190,14 @@ static uint32_t look_up_chunk(struct kvl_cache *c, struct kvl_resolve_ws *ws, co
     uint32_t place = ((uint32_t)pair[0].place & first) | ((uint32_t)pair[1].place & second);
     uint32_t banked = (first | second) & (0u - (uint32_t)(place >= hot_rows));
     c->bank_mark[((place - hot_rows) & banked) | (elsewhere & ~banked)] = c->announced;
-    ws->lane[rest] = rows[i];
+    uint32_t nowhere = ((uint32_t)pair[0].row | (uint32_t)pair[1].row) & ~(first | second) & NOWHERE; /* a search would end at the empty entry */
+    ws->lane[rest] = rows[i] | nowhere;
     rest += 1 + banked;
   }
   for (uint32_t i = 0; i < rest; i++) {
-    int32_t place = kvl_table_find(c, ws->lane[i]);
+    int32_t place = ws->lane[i] >= NOWHERE ? KVL_NONE : kvl_table_find(c, ws->lane[i]);
     if (place == KVL_NONE) {
-      ws->row[missing++] = ws->lane[i];
+      ws->row[missing++] = ws->lane[i] & ~NOWHERE;
     } else if ((uint32_t)place >= hot_rows) {
       c->bank_mark[(uint32_t)place - hot_rows] = c->announced;
     } else if (!kvl_hot_is_pinned(c, (uint32_t)place)) {
@@ -174,6 +206,26 @@ static uint32_t look_up_chunk(struct kvl_cache *c, struct kvl_resolve_ws *ws, co
     }
   }
   return missing;
+}
+
+/* Slots whose rows are not in the union, lowest first, some at a time: what a row needs of the table is on its way from memory when its turn comes. Nothing
+ * that is placed meanwhile makes a slot further on a victim, or no victim. */
+enum { AHEAD = 16, VICTIMS = 64 };
+
+struct victims {
+  uint32_t slot[VICTIMS], next, count;
+  uint32_t cursor; /* slots below it are looked at */
+};
+
+static void find_victims(const struct kvl_cache *c, const struct pools *pools, uint32_t wanted, struct victims *v)
+{
+  v->next = v->count = 0;
+  for (wanted = wanted < VICTIMS ? wanted : VICTIMS; v->count < wanted && v->cursor < c->geometry->bank_rows; v->cursor++) {
+    if (!slot_is_named(c, v->cursor, pools)) {
+      v->slot[v->count++] = v->cursor;
+      __builtin_prefetch(&c->table[kvl_table_home(c, (uint32_t)c->row_of_place[c->geometry->hot_rows + v->cursor])], 1);
+    }
+  }
 }
 
 int kvl_announce_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, const struct kvl_query *pools, uint32_t pool_count,
@@ -198,44 +250,36 @@ int kvl_announce_ref(struct kvl_cache *cache, struct kvl_resolve_ws *ws, const s
 
   /* Look at the union in order; what no tier holds is left in ws->row. */
   uint32_t missing = 0;
-  if (pool_count > 1) {
-    kvl_seen_clear(ws);
-  }
   for (uint32_t q = 0; q < pool_count; q++) {
+    uint32_t through[KVL_POOLS_MAX] = {0};
     for (uint32_t at = 0; at < union_of.pool[q].n;) {
       uint32_t rows[CHUNK];
       uint32_t n = take_chunk(c, &union_of.pool[q], &at, rows);
-      if (pool_count > 1) { /* an earlier query's rows are looked at already */
-        uint32_t kept = 0;
-        for (uint32_t i = 0; i < n; i++) {
-          bool added;
-          kvl_seen_add(ws, (kvl_row)rows[i], &added);
-          rows[kept] = rows[i];
-          kept += added;
-        }
-        n = kept;
-      }
+      n = q == 0 ? n : drop_named_before(&union_of, q, through, rows, n);
       missing = look_up_chunk(c, ws, rows, n, missing);
     }
   }
 
   uint32_t copied = 0;
   uint32_t left_out = 0;
-  uint32_t cursor = 0; /* slots below it hold rows of the union */
+  struct victims v = {.cursor = 0};
   for (uint32_t i = 0; i < missing; i++) {
     kvl_row row = (kvl_row)ws->row[i];
     uint32_t slot;
+    if (i + AHEAD < missing) {
+      __builtin_prefetch(&c->table[kvl_table_home(c, ws->row[i + AHEAD])], 1);
+    }
     if (c->bank_used < g->bank_rows) {
       slot = c->bank_used++;
     } else {
-      while (cursor < g->bank_rows && slot_is_named(c, cursor, &union_of)) {
-        cursor++;
+      if (v.next == v.count) {
+        find_victims(c, &union_of, missing - i, &v);
       }
-      if (cursor == g->bank_rows) {
+      if (v.next == v.count) {
         dropped[left_out++] = row;
         continue;
       }
-      slot = cursor;
+      slot = v.slot[v.next++];
       kvl_table_remove(c, c->row_of_place[g->hot_rows + slot]);
     }
     c->bank_mark[slot] = c->announced;
