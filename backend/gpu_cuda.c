@@ -50,6 +50,8 @@ static int use(const struct kvl_gpu *gpu, struct kvl_err *err)
 int kvl_gpu_count(uint32_t *count, struct kvl_err *err)
 {
   int n = 0;
+  /* All kernels at once, when the device is opened: a kernel loaded at its first launch waits for whatever runs, and others for it (8 ms in a first step). */
+  (void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   cudaError_t e = cudaGetDeviceCount(&n);
   *count = 0;
   if (e != cudaSuccess) {
