@@ -18,6 +18,11 @@
 #include "kernels/segments.h"
 #include "kernels/step.h"
 
+enum {
+  KVL_GPU_COPY_BLOCKS = 16,            /* multiprocessors for a page copy by a kernel: enough for the whole link (results/hardware) */
+  KVL_GPU_PIECE_BYTES_MIN = 64 * 1024  /* pages whose pieces are smaller go through that kernel, not through the copy engine */
+};
+
 struct kvl_gpu;
 typedef void *kvl_gpu_stream; /* what the kernels' `context` is */
 struct kvl_gpu_event;

@@ -19,9 +19,9 @@
 enum {
   LISTS = 32,                   /* lists in flight; more wait for the oldest */
   LIST_BYTES = 1 << 20,
-  COPY_BLOCKS = 16,             /* multiprocessors for a page copy by a kernel: enough for the whole link (results/hardware) */
+  COPY_BLOCKS = KVL_GPU_COPY_BLOCKS,
   RUN_BYTES_MIN = 256 * 1024,   /* page copies whose runs are shorter on average, or whose pieces are smaller, go through a kernel */
-  PIECE_BYTES_MIN = 64 * 1024   /* instead of the copy engine */
+  PIECE_BYTES_MIN = KVL_GPU_PIECE_BYTES_MIN /* instead of the copy engine */
 };
 
 #define KVL_CUDA_WEIGHTS_BYTES (UINT64_C(1) << 30) /* that the stand-in layers read round and round: far more than any L2 */

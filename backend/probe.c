@@ -65,7 +65,10 @@ int kvl_probe_sequence(struct kvl_prober *p, uint32_t n, kvl_probe_sample_fn *sa
   int rc = gate(p, n, alone ? p->work : p->beside, err);
   if (!alone) {
     rc = rc != 0 ? rc : kvl_gpu_event_record(p->gpu, p->begun, p->beside, err);
-    rc = rc != 0 ? rc : beside == KVL_BESIDE_HBM ? load_hbm(p, cover_ns, err) : load_copies(p, beside == KVL_BESIDE_COPY_OUT, cover_ns, err);
+    rc = rc != 0 ? rc
+         : beside == KVL_BESIDE_HBM   ? load_hbm(p, cover_ns, err)
+         : beside == KVL_BESIDE_PAGES ? kvl_probe_load_pages(p, cover_ns, err)
+                                      : load_copies(p, beside == KVL_BESIDE_COPY_OUT, cover_ns, err);
     rc = rc != 0 ? rc : kvl_gpu_event_record(p->gpu, p->ended, p->beside, err);
     rc = rc != 0 ? rc : kvl_gpu_stream_wait(p->gpu, p->work, p->begun, err);
   }
@@ -366,7 +369,7 @@ static int open_device(struct kvl_prober *p, struct kvl_err *err)
   if (rc == 0) {
     memset(p->word, 0, 4096);
     uint64_t axis[KVL_PROBE_AXIS_MAX];
-    p->total = 20 + 2 * kvl_probe_row_bytes(p, axis) * kvl_probe_row_counts(p, axis) * kvl_probe_ranges(p, axis) + 40;
+    p->total = 20 + 2 * kvl_probe_row_bytes(p, axis) * kvl_probe_row_counts(p, axis) * kvl_probe_ranges(p, axis) + 56;
   }
   return rc;
 }
@@ -404,6 +407,7 @@ int kvl_probe_run(struct kvl_probe *probe, const struct kvl_probe_config *config
   rc = rc != 0 ? rc : graph_times(&p, err);
   rc = rc != 0 ? rc : hbm_times(&p, err);
   rc = rc != 0 ? rc : kvl_probe_copies(&p, err);
+  rc = rc != 0 ? rc : kvl_probe_pages(&p, err);
   rc = rc != 0 ? rc : kvl_probe_gathers(&p, err);
   rc = rc != 0 ? rc : kvl_probe_resolves(&p, err);
   rc = rc != 0 ? rc : close_pool(&p, err);

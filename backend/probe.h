@@ -24,6 +24,7 @@ enum kvl_probe_kind {
   KVL_PROBE_HBM_READ, /* a kernel that reads `bytes` */
   KVL_PROBE_COPY,     /* one copy of `bytes` by the copy engine, of several back to back */
   KVL_PROBE_GATHER,   /* `count` rows of `bytes` each, anywhere in `range_bytes` of pinned memory, to the GPU; a graph's node */
+  KVL_PROBE_PAGES,    /* `count` pieces of `bytes` each, anywhere in `range_bytes` of pinned memory, to the GPU by one kernel on a few multiprocessors */
   KVL_PROBE_RESOLVE,  /* one look-up of `batch` requests x `lanes` rows, of which `count` of each request come from the host; a graph's node */
   KVL_PROBE_KINDS
 };
@@ -31,6 +32,7 @@ enum kvl_probe_beside {
   KVL_BESIDE_NOTHING,
   KVL_BESIDE_COPY_IN,  /* the copy engine, host to GPU */
   KVL_BESIDE_COPY_OUT, /* GPU to host */
+  KVL_BESIDE_PAGES,    /* pages by a kernel, host to GPU */
   KVL_BESIDE_HBM,      /* a kernel that reads HBM as fast as it can, half of each multiprocessor's threads left free */
   KVL_BESIDES
 };
@@ -72,6 +74,6 @@ int kvl_probe_add(struct kvl_probe *probe, const struct kvl_probe_point *point);
 void kvl_probe_free(struct kvl_probe *probe);
 
 const char *kvl_probe_kind_name(enum kvl_probe_kind kind); /* "pin", "unpin", "events", "kernel", "graph", "submit", "hbm_copy", ... */
-const char *kvl_probe_beside_name(enum kvl_probe_beside beside); /* "nothing", "copy_in", "copy_out", "hbm" */
+const char *kvl_probe_beside_name(enum kvl_probe_beside beside); /* "nothing", "copy_in", "copy_out", "pages", "hbm" */
 
 #endif

@@ -145,7 +145,7 @@ static int cell(struct gather *g, uint32_t rows, uint32_t row_bytes, uint64_t ra
   uint64_t cover_ns = 400000 + (uint64_t)samples * g->nodes * (80000 + 100 * (uint64_t)rows);
   rc = rc != 0 ? rc : kvl_probe_sequence(p, samples, launch, g, beside, cover_ns, ps, &point.covered, err);
   rc = rc != 0 ? rc : kvl_probe_point_of(p, &point, ps, samples, p->graph_ps, g->nodes, err);
-  rc = rc != 0 ? rc : check(g, samples, err);
+  rc = rc != 0 || beside == KVL_BESIDE_COPY_OUT ? rc : check(g, samples, err); /* those copies write to the pool */
   for (uint32_t s = 0; s < samples; s++) {
     kvl_gpu_graph_destroy(p->gpu, g->graph[s]);
     g->graph[s] = NULL;
@@ -191,10 +191,11 @@ static int beside(struct gather *g, struct kvl_err *err)
   static const uint32_t rows[] = {256, 1024, 4096, 16384};
   uint32_t counts = g->p->config->quick ? 1 : 4;
   int rc = 0;
-  for (int b = KVL_BESIDE_COPY_IN; b < KVL_BESIDES; b++) {
+  static const enum kvl_probe_beside company[] = {KVL_BESIDE_COPY_IN, KVL_BESIDE_COPY_OUT, KVL_BESIDE_HBM};
+  for (uint32_t b = 0; b < sizeof company / sizeof company[0]; b++) {
     for (uint32_t c = 0; rc == 0 && c < counts; c++) {
-      rc = cell(g, rows[c], 288, g->p->pool_bytes, false, (enum kvl_probe_beside)b, err);
-      rc = rc != 0 ? rc : cell(g, rows[c], 1152, g->p->pool_bytes, false, (enum kvl_probe_beside)b, err);
+      rc = cell(g, rows[c], 288, g->p->pool_bytes, false, company[b], err);
+      rc = rc != 0 ? rc : cell(g, rows[c], 1152, g->p->pool_bytes, false, company[b], err);
     }
   }
   return rc;

@@ -24,17 +24,21 @@ static int sample(void *context, uint32_t index, kvl_gpu_stream stream, struct k
   return rc;
 }
 
-static int one(struct kvl_prober *p, uint64_t bytes, bool to_host, bool both, struct kvl_err *err)
+int kvl_probe_copies_beside(struct kvl_prober *p, uint64_t bytes, bool to_host, enum kvl_probe_beside beside, struct kvl_err *err)
 {
   int64_t ps[KVL_PROBE_SAMPLES_MAX];
   struct copies c = {.p = p, .bytes = bytes, .to_host = to_host, .each = bytes <= UINT64_C(1) << 20 ? 8 : 2};
   uint32_t n = p->samples;
   uint64_t alone_ns = p->copy_bytes_per_s == 0 ? 0 : (uint64_t)((double)bytes * n * c.each * 1e9 / (double)p->copy_bytes_per_s);
-  struct kvl_probe_point point = {.kind = KVL_PROBE_COPY, .to_host = to_host, .bytes = bytes, .count = 1,
-                                  .beside = !both ? KVL_BESIDE_NOTHING : to_host ? KVL_BESIDE_COPY_IN : KVL_BESIDE_COPY_OUT};
+  struct kvl_probe_point point = {.kind = KVL_PROBE_COPY, .to_host = to_host, .bytes = bytes, .count = 1, .beside = beside};
   int rc = kvl_probe_next(p, to_host ? "copies to the host" : "copies to the GPU", err);
   rc = rc != 0 ? rc : kvl_probe_sequence(p, n, sample, &c, point.beside, 2 * alone_ns + 2000000, ps, &point.covered, err);
   return rc != 0 ? rc : kvl_probe_point_of(p, &point, ps, n, p->events_ps, c.each, err);
+}
+
+static int one(struct kvl_prober *p, uint64_t bytes, bool to_host, bool both, struct kvl_err *err)
+{
+  return kvl_probe_copies_beside(p, bytes, to_host, !both ? KVL_BESIDE_NOTHING : to_host ? KVL_BESIDE_COPY_IN : KVL_BESIDE_COPY_OUT, err);
 }
 
 int kvl_probe_copies(struct kvl_prober *p, struct kvl_err *err)

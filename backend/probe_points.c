@@ -27,12 +27,12 @@ void kvl_probe_free(struct kvl_probe *p)
 
 const char *kvl_probe_kind_name(enum kvl_probe_kind kind)
 {
-  static const char *const names[KVL_PROBE_KINDS] = {"pin", "unpin", "events", "kernel", "graph", "submit", "hbm_copy", "hbm_read", "copy", "gather", "resolve"};
+  static const char *const names[KVL_PROBE_KINDS] = {"pin", "unpin", "events", "kernel", "graph", "submit", "hbm_copy", "hbm_read", "copy", "gather", "pages", "resolve"};
   return names[kind];
 }
 
 const char *kvl_probe_beside_name(enum kvl_probe_beside beside)
 {
-  static const char *const names[KVL_BESIDES] = {"nothing", "copy_in", "copy_out", "hbm"};
+  static const char *const names[KVL_BESIDES] = {"nothing", "copy_in", "copy_out", "pages", "hbm"};
   return names[beside];
 }

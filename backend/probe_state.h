@@ -25,7 +25,7 @@ struct kvl_prober {
   uint64_t *device_word;           /* device: starts of stand-ins [0..2], a sink [3] */
   uint32_t samples;                /* a point */
   int64_t events_ps, graph_ps, node_ps; /* two events; a graph's launch; an empty node */
-  uint64_t hbm_read_bytes_per_s, copy_bytes_per_s;
+  uint64_t hbm_read_bytes_per_s, copy_bytes_per_s, load_piece_bytes;
   uint32_t done, total;            /* points, for whoever watches */
 };
 
@@ -50,6 +50,9 @@ uint32_t kvl_probe_row_counts(const struct kvl_prober *p, uint64_t axis[KVL_PROB
 uint32_t kvl_probe_ranges(const struct kvl_prober *p, uint64_t axis[KVL_PROBE_AXIS_MAX]);
 
 int kvl_probe_copies(struct kvl_prober *p, struct kvl_err *err);   /* probe_link.c: copies both ways, alone and both at once */
+int kvl_probe_copies_beside(struct kvl_prober *p, uint64_t bytes, bool to_host, enum kvl_probe_beside beside, struct kvl_err *err);
+int kvl_probe_pages(struct kvl_prober *p, struct kvl_err *err);    /* probe_pages.c */
+int kvl_probe_load_pages(struct kvl_prober *p, uint64_t cover_ns, struct kvl_err *err); /* enqueues on `beside`; pages have been measured */
 int kvl_probe_gathers(struct kvl_prober *p, struct kvl_err *err);  /* probe_gather.c */
 int kvl_probe_resolves(struct kvl_prober *p, struct kvl_err *err); /* probe_resolve.c */
 

@@ -12,7 +12,7 @@
 #include "sim/fit.h"
 #include "sim/model.h"
 
-enum { KVL_CALIBRATE_FITS = 12, KVL_CALIBRATE_DATE = 24 };
+enum { KVL_CALIBRATE_FITS = 16, KVL_CALIBRATE_DATE = 24 };
 
 struct kvl_calibrate_fit {
   char what[96];

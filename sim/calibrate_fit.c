@@ -127,6 +127,70 @@ static void fit_copies(struct kvl_calibration *c)
   }
 }
 
+/* ---- pages by a kernel ---- */
+
+static const struct kvl_probe_point *pages_at(const struct kvl_probe *probe, uint64_t bytes, enum kvl_probe_beside beside, bool most)
+{
+  const struct kvl_probe_point *found = NULL;
+  for (uint32_t i = 0; i < probe->count; i++) {
+    const struct kvl_probe_point *p = &probe->point[i];
+    if (p->kind == KVL_PROBE_PAGES && p->bytes == bytes && p->beside == beside && (found == NULL || (p->count > found->count) == most)) {
+      found = p;
+    }
+  }
+  return found;
+}
+
+/* Few and many pieces of each size: what the second has more is the rate, the rest the floor, of which there is one for all. Rates rise with the piece. */
+static void fit_pages(struct kvl_calibration *c)
+{
+  struct kvl_link *l = &c->link;
+  double rate[KVL_CURVE_MAX], floor_ns[KVL_CURVE_MAX], slow[KVL_CURVE_MAX], fit[KVL_FIT_MAX], measured[KVL_FIT_MAX];
+  uint32_t n = 0, slows = 0;
+  l->pages_bytes_per_s = (struct kvl_curve){.n = 0};
+  for (uint32_t i = 0; i < c->probe.count && n < KVL_CURVE_MAX; i++) {
+    const struct kvl_probe_point *p = &c->probe.point[i], *few = NULL, *many = NULL, *both = NULL;
+    if (p->kind != KVL_PROBE_PAGES || p->beside != KVL_BESIDE_NOTHING || (n > 0 && p->bytes <= l->pages_bytes_per_s.x[n - 1])) {
+      continue;
+    }
+    few = pages_at(&c->probe, p->bytes, KVL_BESIDE_NOTHING, false);
+    many = pages_at(&c->probe, p->bytes, KVL_BESIDE_NOTHING, true);
+    both = pages_at(&c->probe, p->bytes, KVL_BESIDE_COPY_OUT, true);
+    double more = (double)((many->count - few->count) * p->bytes), took = (double)many->median_ps / 1e3 - (double)few->median_ps / 1e3;
+    if (more <= 0 || took <= 0) {
+      more = (double)(many->count * p->bytes);
+      took = fmax((double)many->median_ps / 1e3, 1);
+    }
+    rate[n] = fmax(more * 1e9 / took, 1e6);
+    floor_ns[n] = fmax((double)few->median_ps / 1e3 - (double)(few->count * p->bytes) * 1e9 / rate[n], 0);
+    if (both != NULL && both->covered && both->count == many->count && many->median_ps != 0) {
+      slow[slows++] = (double)both->median_ps / (double)many->median_ps;
+    }
+    l->pages_bytes_per_s.x[n++] = p->bytes;
+  }
+  kvl_fit_monotone(rate, NULL, n, true);
+  l->pages_bytes_per_s.n = n;
+  for (uint32_t i = 0; i < n; i++) {
+    l->pages_bytes_per_s.y[i] = rounded(fmin(rate[i], 1e14));
+  }
+  l->pages_floor_ns = rounded(kvl_fit_median(floor_ns, n));
+  l->pages_both_permille = rounded(fmin(fmax(1000 * kvl_fit_median(slow, slows), 1000), 100000));
+  uint32_t points = 0;
+  l->to_host_both_permille = 1000;
+  for (uint32_t i = 0; i < c->probe.count && points < KVL_FIT_MAX; i++) {
+    const struct kvl_probe_point *p = &c->probe.point[i];
+    if (p->kind == KVL_PROBE_PAGES && p->beside == KVL_BESIDE_NOTHING) {
+      fit[points] = (double)kvl_link_pieces_ns(l, p->bytes, p->count * p->bytes) + (double)l->pages_floor_ns;
+      measured[points++] = (double)p->median_ps / 1e3;
+    } else if (p->kind == KVL_PROBE_COPY && p->to_host && p->beside == KVL_BESIDE_PAGES && p->covered && c->to_host_bytes_per_s != 0) {
+      double alone = (double)p->bytes * 1e9 / (double)c->to_host_bytes_per_s;
+      l->to_host_both_permille = rounded(fmin(fmax((double)p->median_ps / alone, 1000), 100000));
+    }
+  }
+  l->to_host_bytes_per_s = c->to_host_bytes_per_s;
+  add_fit(c, fit, measured, points, 0, "pages by a kernel: floor + bytes / rate of the piece");
+}
+
 /* ---- gathers ---- */
 
 static bool plain(const struct kvl_probe_point *p)
@@ -407,6 +471,7 @@ int kvl_calibrate_fit(struct kvl_calibration *c, struct kvl_err *err)
   c->fits = 0;
   fit_constants(c);
   fit_copies(c);
+  fit_pages(c);
   if (c->link.copy_bytes_per_s == 0 || c->hbm_read_bytes_per_s == 0) {
     return kvl_err_set(err, -EINVAL, "%s: the points of %s are missing", c->name, c->hbm_read_bytes_per_s == 0 ? "hbm_read" : "copy");
   }

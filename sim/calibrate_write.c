@@ -107,6 +107,23 @@ static void put_link(FILE *out, const struct kvl_calibration *c)
     put_origin(out, c, "look-ups with misses less look-ups without, against gathers; medians of rows alike; held past the last that was measured");
     (void)fputs("}", out);
   }
+  if (l->pages_bytes_per_s.n != 0) {
+    (void)fputs(",\n    \"pages_gb_per_s_by_piece\": {\"value\": [", out);
+    for (uint32_t i = 0; i < l->pages_bytes_per_s.n; i++) {
+      (void)fprintf(out, "%s[%" PRIu64 ", %s]", i > 0 ? ", " : "", l->pages_bytes_per_s.x[i],
+                    kvl_decimal_print(coarse(l->pages_bytes_per_s.y[i]), 1000000000, text));
+    }
+    (void)fputs("], ", out);
+    put_origin(out, c, "pieces anywhere in the pool, a kernel on a few multiprocessors; rising with the piece");
+    (void)fputs("},\n    ", out);
+    put_number(out, c, "pages_floor_us", l->pages_floor_ns, 1000, "what few pieces take beyond that rate, events taken off");
+    (void)fputs(",\n    ", out);
+    put_number(out, c, "pages_both_ways_percent", l->pages_both_permille, 10, "the same while the copy engine writes to the host");
+    (void)fputs(",\n    ", out);
+    put_number(out, c, "to_host_both_ways_percent", l->to_host_both_permille, 10, "a copy to the host while pages come in");
+    (void)fputs(",\n    ", out);
+    put_number(out, c, "to_host_gb_per_s", coarse(l->to_host_bytes_per_s), 1000000000, "copy engine, GPU to host");
+  }
   (void)fputs("\n  }", out);
 }
 
@@ -211,13 +228,16 @@ static void write_small(FILE *out, const struct kvl_calibration *c)
     } else if (p->kind == KVL_PROBE_COPY) {
       (void)snprintf(what, sizeof what, "copy %s %s%s", size, p->to_host ? "to host" : "to GPU",
                      p->beside == KVL_BESIDE_NOTHING ? "" : p->covered ? ", both ways" : ", both ways (partly)");
+    } else if (p->kind == KVL_PROBE_PAGES) {
+      (void)snprintf(what, sizeof what, "pages, %" PRIu64 " x %s%s", p->count, size,
+                     p->beside == KVL_BESIDE_NOTHING ? "" : p->covered ? ", both ways" : ", both ways (partly)");
     } else {
       (void)snprintf(what, sizeof what, "%s %s", kvl_probe_kind_name(p->kind), p->bytes == 0 ? "" : size);
     }
     (void)fprintf(out, "%-34s ", what);
     spread(out, p);
     if (p->bytes != 0 && p->median_ps != 0) {
-      (void)fprintf(out, "  %.1f GB/s", (double)p->bytes * (p->kind == KVL_PROBE_HBM_COPY ? 2 : 1) * 1e3 / (double)p->median_ps);
+      (void)fprintf(out, "  %.1f GB/s", (double)p->bytes * (p->kind == KVL_PROBE_HBM_COPY ? 2 : p->kind == KVL_PROBE_PAGES ? (double)p->count : 1) * 1e3 / (double)p->median_ps);
     }
     (void)fputc('\n', out);
   }
@@ -285,6 +305,10 @@ static void write_table(FILE *out, const struct kvl_calibration *c)
   ratio(out, "a gather beside a kernel that reads HBM", c->slow_hbm);
   ratio(out, "a copy to the GPU while the other way is busy", c->both_ways[0]);
   ratio(out, "a copy to the host while the other way is busy", c->both_ways[1]);
+  if (c->link.pages_bytes_per_s.n != 0) {
+    ratio(out, "pages by a kernel while a copy goes to the host", (double)c->link.pages_both_permille / 1000);
+    ratio(out, "a copy to the host while pages come in", (double)c->link.to_host_both_permille / 1000);
+  }
   (void)fprintf(out, "\n%-80s %6s %8s %8s %8s %8s\n", "residuals: |fit / measured - 1|", "points", "outliers", "median", "p95", "worst");
   for (uint32_t i = 0; i < c->fits; i++) {
     const struct kvl_calibrate_fit *f = &c->fit[i];

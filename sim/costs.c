@@ -50,7 +50,7 @@ uint64_t kvl_costs_draft_ns(const struct kvl_scenario *s, uint32_t requests, boo
 
 void kvl_costs_bookkeeping_table(const struct kvl_scenario *s, uint64_t table_ns[KVL_COSTS_BATCH_MAX + 1])
 {
-  double scale = s->mode == KVL_MODE_RESIDENT ? 0.0 : (double)s->costs.bookkeeping_ns_at_44;
+  double scale = (double)(s->mode == KVL_MODE_RESIDENT ? s->costs.resident_bookkeeping_ns_at_44 : s->costs.bookkeeping_ns_at_44);
   double exponent = (double)s->costs.bookkeeping_exponent_permille / 1000.0;
   table_ns[0] = 0;
   for (uint32_t batch = 1; batch <= KVL_COSTS_BATCH_MAX; batch++) {
@@ -82,4 +82,9 @@ uint64_t kvl_costs_prefill_ns(const struct kvl_costs *c, uint32_t uncached, uint
 uint64_t kvl_costs_transfer_ns(const struct kvl_costs *c, uint64_t bytes)
 {
   return scaled(bytes, 1000000000u, c->transfer_bytes_per_s);
+}
+
+uint64_t kvl_costs_history_ns(const struct kvl_costs *c, uint64_t bytes)
+{
+  return scaled(bytes, 1000000000u, c->history_bytes_per_s);
 }

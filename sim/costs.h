@@ -14,7 +14,7 @@ uint64_t kvl_costs_compute_ns(const struct kvl_scenario *scenario, uint32_t toke
 /* Time of drafting for a batch of `requests`, every step; 0 without speculation. *outside as above. */
 uint64_t kvl_costs_draft_ns(const struct kvl_scenario *scenario, uint32_t requests, bool *outside);
 
-/* What the mode adds to a step of `batch` requests, all selections together: scale x (batch / 44)^exponent. Zero in resident mode. Tabulated once. */
+/* What the mode adds to a step of `batch` requests, all selections together: scale x (batch / 44)^exponent. Tabulated once. */
 enum { KVL_COSTS_BATCH_MAX = 4096 };
 void kvl_costs_bookkeeping_table(const struct kvl_scenario *scenario, uint64_t table_ns[KVL_COSTS_BATCH_MAX + 1]);
 
@@ -24,5 +24,6 @@ uint64_t kvl_costs_resolve_ns(const struct kvl_costs *costs, uint64_t lanes);
 uint64_t kvl_costs_look_up_ns(const struct kvl_scenario *scenario, uint64_t lanes);
 uint64_t kvl_costs_prefill_ns(const struct kvl_costs *costs, uint32_t uncached_tokens, uint32_t cached_tokens);
 uint64_t kvl_costs_transfer_ns(const struct kvl_costs *costs, uint64_t bytes);
+uint64_t kvl_costs_history_ns(const struct kvl_costs *costs, uint64_t bytes); /* on its way to the host over the GPU's own link; 0: not over that */
 
 #endif

@@ -89,7 +89,7 @@ static uint64_t table_ns(const struct kvl_gather_table *t, uint64_t rows, uint64
 {
   const uint64_t *x = t->row_bytes;
   uint64_t row_bytes = bytes / rows, largest = x[t->sizes - 1];
-  if (outside != NULL && (range < t->range_bytes[0] || range > t->range_bytes[t->ranges - 1])) {
+  if (outside != NULL && range > t->range_bytes[t->ranges - 1]) { /* over a smaller range than the least a gather is no slower: nothing is extrapolated */
     *outside = true;
   }
   if (row_bytes > largest) {
@@ -108,7 +108,11 @@ uint64_t kvl_link_gather_ns(const struct kvl_link *link, uint64_t rows, uint64_t
     return table_ns(&link->gathers, rows, bytes, range_bytes, outside);
   }
   uint64_t by_bytes = per_second(bytes, link->gather_bytes_per_s);
-  uint64_t by_rows = per_second(rows, kvl_curve_at(&link->rows_per_s, range_bytes, outside));
+  const struct kvl_curve *rate = &link->rows_per_s;
+  if (outside != NULL && rate->n != 0 && range_bytes > rate->x[rate->n - 1]) {
+    *outside = true;
+  }
+  uint64_t by_rows = per_second(rows, kvl_curve_at(rate, range_bytes, NULL));
   return link->gather_floor_ns + (by_bytes > by_rows ? by_bytes : by_rows);
 }
 
@@ -121,6 +125,18 @@ uint64_t kvl_link_fetch_ns(const struct kvl_link *link, uint64_t rows, uint64_t 
 uint64_t kvl_link_copy_ns(const struct kvl_link *link, uint64_t bytes)
 {
   return link->copy_floor_ns + per_second(bytes, link->copy_bytes_per_s);
+}
+
+uint64_t kvl_link_to_host_ns(const struct kvl_link *link, uint64_t bytes)
+{
+  return link->copy_floor_ns + per_second(bytes, link->to_host_bytes_per_s == 0 ? link->copy_bytes_per_s : link->to_host_bytes_per_s);
+}
+
+uint64_t kvl_link_pieces_ns(const struct kvl_link *link, uint64_t piece, uint64_t bytes)
+{
+  const struct kvl_curve *c = &link->pages_bytes_per_s;
+  piece = piece < c->x[0] ? c->x[0] : piece > c->x[c->n - 1] ? c->x[c->n - 1] : piece;
+  return per_second(bytes, kvl_curve_at(c, piece, NULL));
 }
 
 static struct kvl_link_copy *at_index(const struct kvl_link_ring *r, uint32_t i)
@@ -137,23 +153,29 @@ static struct kvl_link_copy *running(struct kvl_link_ring *r)
   return r->ended < r->count ? at_index(r, r->ended) : NULL;
 }
 
-/* The lanes work from `at` on, beside a demand of `demand_ns` that has the same share (0: none), until `to` or until the demand is met. Returns when. */
-static uint64_t work(struct kvl_link_queue *q, uint64_t at, uint64_t to, uint64_t demand_ns)
+/* The lanes work from `at` on, beside a demand of *demand_ns that has the same share (0: none), until `to` or until the demand is met. Returns when; what is left
+ * of the demand stays in *demand_ns. */
+static uint64_t work(struct kvl_link_queue *q, uint64_t at, uint64_t to, uint64_t *demand_ns)
 {
-  bool demand = demand_ns != 0;
-  while (at < to && (!demand || demand_ns != 0)) {
-    uint64_t sharers = demand, step = demand ? demand_ns : UINT64_MAX;
+  bool demand = *demand_ns != 0;
+  while (at < to && (!demand || *demand_ns != 0)) {
+    uint64_t sharers = demand, step = demand ? *demand_ns : UINT64_MAX, until = to;
     struct kvl_link_copy *head[KVL_LINK_LANES];
     for (int l = 0; l < KVL_LINK_LANES; l++) {
       head[l] = running(&q->lane[l]);
+      if (head[l] != NULL && head[l]->from_ns > at) {
+        until = head[l]->from_ns < until ? head[l]->from_ns : until;
+        head[l] = NULL;
+      }
       sharers += head[l] != NULL;
       step = head[l] != NULL && head[l]->remaining_ns < step ? head[l]->remaining_ns : step;
     }
     if (sharers == 0) {
-      return to;
+      at = until;
+      continue;
     }
-    step = step < (to - at) / sharers ? step : (to - at) / sharers;
-    uint64_t odd = step == 0 ? to - at : 0; /* what is left of the time does not part evenly: the first has it */
+    step = step < (until - at) / sharers ? step : (until - at) / sharers;
+    uint64_t odd = step == 0 ? until - at : 0; /* what is left of the time does not part evenly: the first has it */
     at += odd != 0 ? odd : step * sharers;
     for (int l = 0; l < KVL_LINK_LANES; l++) {
       if (head[l] != NULL) {
@@ -165,7 +187,7 @@ static uint64_t work(struct kvl_link_queue *q, uint64_t at, uint64_t to, uint64_
         }
       }
     }
-    demand_ns -= demand ? step : 0;
+    *demand_ns -= demand ? step : 0;
   }
   return at;
 }
@@ -174,7 +196,8 @@ static uint64_t work(struct kvl_link_queue *q, uint64_t at, uint64_t to, uint64_
 static void settle(struct kvl_link_queue *q, uint64_t to)
 {
   if (to > q->now_ns) {
-    (void)work(q, q->now_ns, to, 0);
+    uint64_t none = 0;
+    (void)work(q, q->now_ns, to, &none);
     q->now_ns = to;
   }
 }
@@ -190,12 +213,19 @@ static void predict(struct kvl_link_queue *q)
     left[l] = c == NULL ? 0 : c->remaining_ns;
   }
   while (left[KVL_LINK_BULK] != 0 || left[KVL_LINK_BESIDE] != 0) {
-    bool both = left[KVL_LINK_BULK] != 0 && left[KVL_LINK_BESIDE] != 0;
-    uint64_t least = left[KVL_LINK_BULK] < left[KVL_LINK_BESIDE] ? left[KVL_LINK_BULK] : left[KVL_LINK_BESIDE];
-    uint64_t step = both ? least : left[KVL_LINK_BULK] + left[KVL_LINK_BESIDE];
-    at += both ? 2 * step : step;
+    uint64_t least = UINT64_MAX, until = UINT64_MAX, sharers = 0;
+    bool runs[KVL_LINK_LANES];
     for (int l = 0; l < KVL_LINK_LANES; l++) {
-      if (left[l] == 0 || (left[l] -= step) != 0) {
+      uint64_t from = left[l] == 0 ? 0 : at_index(&q->lane[l], next[l])->from_ns;
+      runs[l] = left[l] != 0 && from <= at;
+      until = left[l] != 0 && from > at && from < until ? from : until;
+      least = runs[l] && left[l] < least ? left[l] : least;
+      sharers += runs[l];
+    }
+    uint64_t step = sharers == 0 ? 0 : least < (until - at) / sharers ? least : (until - at) / sharers;
+    at = step == 0 ? until : at + step * sharers; /* a nanosecond that does not part evenly is nobody's here */
+    for (int l = 0; l < KVL_LINK_LANES; l++) {
+      if (!runs[l] || (left[l] -= step) != 0) {
         continue;
       }
       at_index(&q->lane[l], next[l]++)->done_ns = at;
@@ -208,12 +238,17 @@ static void predict(struct kvl_link_queue *q)
 
 int kvl_link_copy(struct kvl_link_queue *q, enum kvl_link_lane lane, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t tag)
 {
+  return kvl_link_copy_from(q, lane, at, 0, service_ns, bytes, tag);
+}
+
+int kvl_link_copy_from(struct kvl_link_queue *q, enum kvl_link_lane lane, uint64_t at, uint64_t from_ns, uint64_t service_ns, uint64_t bytes, uint64_t tag)
+{
   struct kvl_link_ring *r = &q->lane[lane];
   if (r->count == r->capacity) {
     return -EAGAIN;
   }
   settle(q, at);
-  *at_index(r, r->count++) = (struct kvl_link_copy){.tag = tag, .remaining_ns = service_ns, .done_ns = q->now_ns};
+  *at_index(r, r->count++) = (struct kvl_link_copy){.tag = tag, .remaining_ns = service_ns, .from_ns = from_ns, .done_ns = q->now_ns};
   q->busy_ns += service_ns;
   q->bytes += bytes;
   predict(q);
@@ -225,7 +260,63 @@ uint64_t kvl_link_demand(struct kvl_link_queue *q, uint64_t at, uint64_t service
   settle(q, at);
   q->busy_ns += service_ns;
   q->bytes += bytes;
-  uint64_t end = service_ns == 0 ? at : work(q, at, UINT64_MAX, service_ns);
+  uint64_t left = service_ns, end = service_ns == 0 ? at : work(q, at, UINT64_MAX, &left);
+  q->now_ns = end;
+  predict(q);
+  *wait_ns = end - at - service_ns;
+  return end;
+}
+
+static uint64_t stretched(uint64_t ns, uint64_t permille)
+{
+  return (uint64_t)((wide)ns * permille / 1000);
+}
+
+static uint64_t shrunk(uint64_t ns, uint64_t permille)
+{
+  return (uint64_t)((wide)ns * 1000 / permille);
+}
+
+/* The lanes run from `from` to `to` at 1,000 / permille of their pace. */
+static void run_slowly(struct kvl_link_queue *q, uint64_t from, uint64_t to, uint64_t permille)
+{
+  uint64_t none = 0;
+  (void)work(q, from, from + shrunk(to - from, permille), &none);
+  for (int l = 0; l < KVL_LINK_LANES; l++) {
+    for (uint32_t i = 0; i < q->lane[l].count; i++) {
+      struct kvl_link_copy *c = at_index(&q->lane[l], i);
+      if (c->remaining_ns == 0 && c->done_ns > from) {
+        c->done_ns = from + stretched(c->done_ns - from, permille);
+      }
+    }
+  }
+  q->now_ns = to;
+  predict(q);
+}
+
+/* The last moment at which a copy beside is still to end, or 0. */
+static uint64_t beside_end(const struct kvl_link_queue *q)
+{
+  const struct kvl_link_ring *r = &q->lane[KVL_LINK_BESIDE];
+  return r->count == 0 ? 0 : r->copy[(r->head + r->count - 1) % r->capacity].done_ns;
+}
+
+uint64_t kvl_link_demand_against(struct kvl_link_queue *q, struct kvl_link_queue *other, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t permille,
+                                 uint64_t other_permille, uint64_t *wait_ns)
+{
+  settle(other, at);
+  uint64_t busy_until = beside_end(other);
+  if (busy_until <= at || other->now_ns > at || service_ns == 0) {
+    return kvl_link_demand(q, at, service_ns, bytes, wait_ns);
+  }
+  settle(q, at);
+  q->busy_ns += service_ns;
+  q->bytes += bytes;
+  uint64_t left = stretched(service_ns, permille), both_until = at + stretched(busy_until - at, other_permille);
+  uint64_t end = work(q, at, both_until, &left);
+  run_slowly(other, at, end, other_permille);
+  left = shrunk(left, permille);
+  end = left == 0 ? end : work(q, end, UINT64_MAX, &left);
   q->now_ns = end;
   predict(q);
   *wait_ns = end - at - service_ns;
@@ -241,6 +332,17 @@ uint64_t kvl_link_beside_done(const struct kvl_link_queue *q, uint64_t tag)
     }
   }
   return 0;
+}
+
+void kvl_link_beside_retire(struct kvl_link_queue *q, uint64_t now_ns)
+{
+  struct kvl_link_ring *r = &q->lane[KVL_LINK_BESIDE];
+  settle(q, now_ns);
+  while (running(r), r->ended != 0) {
+    r->head = (r->head + 1) % r->capacity;
+    r->count--;
+    r->ended--;
+  }
 }
 
 void kvl_link_beside_clear(struct kvl_link_queue *q)

@@ -15,6 +15,7 @@
 struct kvl_link_copy {
   uint64_t tag;
   uint64_t remaining_ns; /* service left at the link's full rate */
+  uint64_t from_ns;      /* it waits until then, and its lane with it */
   uint64_t done_ns;      /* when it ends, as known now */
 };
 
@@ -38,15 +39,25 @@ uint64_t kvl_link_gather_ns(const struct kvl_link *link, uint64_t rows, uint64_t
 /* The same by a look-up, for the rows that it misses. */
 uint64_t kvl_link_fetch_ns(const struct kvl_link *link, uint64_t rows, uint64_t bytes, uint64_t range_bytes, bool *outside);
 uint64_t kvl_link_copy_ns(const struct kvl_link *link, uint64_t bytes);
+uint64_t kvl_link_to_host_ns(const struct kvl_link *link, uint64_t bytes); /* the other way */
+/* Bytes in pieces of `piece` bytes each by the kernel that copies pages, at the measured rate of such pieces (there is one), without the constant of a copy. */
+uint64_t kvl_link_pieces_ns(const struct kvl_link *link, uint64_t piece, uint64_t bytes);
 
-/* A copy joins its lane at time `at`. -EAGAIN when the ring is full. */
+/* A copy joins its lane at time `at`. -EAGAIN when the ring is full. _from: and waits for something until `from_ns`. */
+int kvl_link_copy_from(struct kvl_link_queue *queue, enum kvl_link_lane lane, uint64_t at, uint64_t from_ns, uint64_t service_ns, uint64_t bytes, uint64_t tag);
 int kvl_link_copy(struct kvl_link_queue *queue, enum kvl_link_lane lane, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t tag);
 
 /* A demand transfer of `service_ns` begins at `at`: returns when it ends; *wait_ns of that is due to sharing. */
 uint64_t kvl_link_demand(struct kvl_link_queue *queue, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t *wait_ns);
 
+/* The same while `other`, the link's other direction, may have copies beside: as long as it has, the demand's pace is 1,000 / permille of its own and that of the other's
+ * lanes is 1,000 / other_permille (both at least 1,000). */
+uint64_t kvl_link_demand_against(struct kvl_link_queue *queue, struct kvl_link_queue *other, uint64_t at, uint64_t service_ns, uint64_t bytes, uint64_t permille,
+                                 uint64_t other_permille, uint64_t *wait_ns);
+
 /* When the copy beside the step with this tag ends, if nothing else happens; 0: there is none. */
 uint64_t kvl_link_beside_done(const struct kvl_link_queue *queue, uint64_t tag);
+void kvl_link_beside_retire(struct kvl_link_queue *queue, uint64_t now_ns); /* forgets those that have ended by then */
 void kvl_link_beside_clear(struct kvl_link_queue *queue); /* forgets them: all have been waited for */
 
 /* When the oldest bulk copy still in the queue ends, if nothing else happens; UINT64_MAX: none. */

@@ -110,11 +110,17 @@ bool kvl_costs_suit_model(const struct kvl_scenario *s)
   return strncmp(s->model.name, s->costs.model, strlen(s->costs.model)) == 0;
 }
 
+/* `name` is `part`, or `part` and more after a point. */
+static bool is_part(const char *name, const char *part)
+{
+  size_t length = strlen(part);
+  char after = strncmp(name, part, length) == 0 ? name[length] : 'x';
+  return length == 0 || after == '\0' || after == '.';
+}
+
 bool kvl_costs_suit_hardware(const struct kvl_scenario *s)
 {
-  size_t length = strlen(s->costs.hardware);
-  char after = strncmp(s->hardware.name, s->costs.hardware, length) == 0 ? s->hardware.name[length] : 'x';
-  return length == 0 || after == '\0' || after == '.';
+  return is_part(s->hardware.name, s->costs.hardware) || is_part(s->hardware.part, s->costs.hardware);
 }
 
 bool kvl_model_want_pool(struct kvl_model *m)

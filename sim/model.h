@@ -67,10 +67,17 @@ struct kvl_link {
   struct kvl_curve rows_per_s;        /* x: bytes of the pool the rows range over; y: rows per second */
   struct kvl_gather_table gathers;
   struct kvl_curve fetch_permille;    /* a look-up's own fetches against a gather of the same rows, over rows; no points: 1,000 */
+  /* Pages copied by a kernel, as a CUDA plane does when their pieces are small. */
+  struct kvl_curve pages_bytes_per_s; /* x: bytes of a piece; held past its ends; no points: pages go as bulk copies do */
+  uint64_t pages_floor_ns;
+  uint64_t to_host_bytes_per_s;       /* bulk copies GPU to host; 0: as the other way */
+  uint64_t pages_both_permille;       /* such a page copy's time while a bulk copy goes to the host, against alone; at least 1,000 */
+  uint64_t to_host_both_permille;     /* and that copy's */
 };
 
 struct kvl_hardware {
   char name[KVL_NAME_MAX];
+  char part[KVL_NAME_MAX];            /* that was measured, under another name; "": the name says it */
   char source[256];
   uint64_t hbm_bytes;
   uint64_t hbm_bytes_per_s;
@@ -94,12 +101,19 @@ struct kvl_costs {
   uint64_t compute_hbm_bytes;         /* what the model's own layers read from HBM in a step: for the CUDA plane's stand-in layers only */
   /* What the mode (fixed, adaptive) adds to every step: scale x (batch / 44)^exponent. */
   uint64_t bookkeeping_ns_at_44;
+  uint64_t resident_bookkeeping_ns_at_44; /* the same in resident mode */
   uint32_t bookkeeping_exponent_permille;
   uint64_t resolve_fixed_ns;          /* one look-up kernel inside the step graph */
   uint64_t resolve_lane_ps;           /* and per selected row, picoseconds */
   uint64_t admission_ns;              /* serialized work of an admission besides its copy, fixed and adaptive */
   uint64_t resident_admission_ns;     /* the same in resident mode */
+  uint64_t admission_token_ps;        /* and per token of its history: entries of its page map, picoseconds */
   uint64_t revoke_page_ns;            /* unmapping one page */
+  /* The host's work between two steps besides admissions; it delays the next step. */
+  uint64_t reserve_ns, reserve_token_ps; /* a request gets its batch slot: laying out its state; and per token of its history, picoseconds */
+  uint64_t release_ns;                /* a request's slot is given up */
+  uint64_t keep_page_ns, give_page_ns; /* a completed page is kept; a page is lent to a running request */
+  uint64_t history_bytes_per_s;       /* histories of new requests leave over the decode GPU's own link for the host, from its reservation on; 0: they come another way */
   uint64_t prefill_fixed_ns;          /* one prefill */
   uint64_t prefill_token_ps;          /* per uncached token, picoseconds */
   uint64_t prefill_cached_token_ps;   /* per cached token: bringing the prefix to the prefill GPU */

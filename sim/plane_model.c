@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/bytes.h"
+#include "backend/gpu.h"
 #include "backend/refdev.h"
 #include "sim/costs.h"
 #include "sim/link.h"
@@ -16,6 +17,7 @@ enum { COPIES_IN_FLIGHT_MAX = 8192 };
 struct gpu_slot {
   struct kvl_selection_stream *stream;
   uint64_t host_bytes; /* what its rows take in the host pool: the range that gathers walk over */
+  uint64_t history_tag; /* of its history on the way to the host; 0: it is there */
   /* Host plane: copies of the item under way that have begun and not landed, by cache. One thread at a time works on a slot. */
   struct copies {
     struct kvl_fetch *fetch;
@@ -30,6 +32,8 @@ struct gpu {
   struct gpu_slot *slot;
   struct kvl_link_queue to_gpu, to_host;
   uint64_t range_bytes;    /* of all open requests */
+  uint64_t gap_ns;         /* the host's work since the last step, which the next one waits for */
+  uint64_t histories;      /* tags given so far */
   bool step_in_flight;
   bool check_step;         /* the rows of the step being submitted are read back */
   bool plan;               /* rows are fetched part by part */
@@ -65,15 +69,48 @@ static uint64_t model_now(struct kvl_plane *plane)
   return of(plane)->now_ns;
 }
 
+static uint64_t per_token(uint64_t tokens, uint64_t ps)
+{
+  __extension__ typedef unsigned __int128 u128;
+  return (uint64_t)((u128)tokens * ps / 1000);
+}
+
+/* The history begins its way to the host when the host has laid out the request's state. */
+static int send_history(struct model_plane *m, struct gpu *g, const struct kvl_plane_request *r, struct kvl_err *err)
+{
+  const struct kvl_scenario *s = m->config.scenario;
+  struct kvl_session_bytes bytes;
+  kvl_session_bytes(s, r->input_tokens, &bytes);
+  uint64_t at = m->now_ns + g->gap_ns, service = kvl_costs_history_ns(&s->costs, bytes.rows);
+  g->slot[r->slot].history_tag = 0;
+  if (service == 0) {
+    return 0;
+  }
+  kvl_link_beside_retire(&g->to_host, m->now_ns);
+  g->slot[r->slot].history_tag = ++g->histories;
+  return kvl_link_copy_from(&g->to_host, KVL_LINK_BESIDE, m->now_ns, at, service, bytes.rows, g->histories) == 0
+           ? 0
+           : kvl_err_set(err, -EAGAIN, "more than %d histories on their way to the host", (int)KVL_LINK_BESIDE_MAX);
+}
+
 static int model_request_open(struct kvl_plane *plane, const struct kvl_plane_request *r, struct kvl_err *err)
 {
   struct model_plane *m = of(plane);
   struct gpu *g = &m->gpu[r->gpu];
   struct gpu_slot *slot = &g->slot[r->slot];
+  const struct kvl_costs *costs = &m->config.scenario->costs;
   struct kvl_session_bytes bytes;
   kvl_session_bytes(m->config.scenario, r->max_tokens, &bytes);
   slot->host_bytes = bytes.rows;
   g->range_bytes += bytes.rows;
+  g->gap_ns += costs->reserve_ns;
+  if (m->config.scenario->mode != KVL_MODE_RESIDENT) {
+    g->gap_ns += per_token(r->input_tokens, costs->reserve_token_ps);
+    int sent = send_history(m, g, r, err);
+    if (sent != 0) {
+      return sent;
+    }
+  }
   if (m->points == 0) {
     return 0;
   }
@@ -101,7 +138,8 @@ static void model_request_close(struct kvl_plane *plane, uint32_t gpu, kvl_reque
   struct model_plane *m = of(plane);
   struct gpu *g = &m->gpu[gpu];
   g->range_bytes -= g->slot[slot].host_bytes;
-  g->slot[slot].host_bytes = 0;
+  g->slot[slot].host_bytes = g->slot[slot].history_tag = 0;
+  g->gap_ns += m->config.scenario->mode == KVL_MODE_RESIDENT ? 0 : m->config.scenario->costs.release_ns;
   if (m->points != 0) {
     kvl_refdev_close(g->dev, slot);
     if (g->bytes != NULL) {
@@ -414,6 +452,52 @@ static void run_stages(struct time_line *l)
   run_layers(l, l->m->config.scenario->model.layers);
 }
 
+/* Pages to the GPU: by the kernel for small pieces where its rate is known, else as one bulk copy. */
+static uint64_t pages_ns(const struct model_plane *m, uint64_t pages)
+{
+  const struct kvl_scenario *s = m->config.scenario;
+  const struct kvl_link *link = &s->hardware.link;
+  uint64_t ns = link->pages_floor_ns, least = UINT64_MAX;
+  for (uint32_t i = 0; i < s->model.caches && link->pages_bytes_per_s.n != 0; i++) {
+    uint64_t piece = (uint64_t)(s->policy.page_tokens / s->model.cache[i].tokens_per_row) * s->model.cache[i].row_bytes;
+    least = piece < least ? piece : least;
+    ns += kvl_link_pieces_ns(link, piece, pages * piece);
+  }
+  return least < KVL_GPU_PIECE_BYTES_MIN ? ns : kvl_link_copy_ns(link, pages * m->page_bytes);
+}
+
+/* When the history of this request is on the host, as known now; 0: it is there. */
+static uint64_t history_done(const struct gpu *g, const struct gpu_slot *slot)
+{
+  return slot->history_tag == 0 ? 0 : kvl_link_beside_done(&g->to_host, slot->history_tag);
+}
+
+/* Requests whose history is still on its way are waited for: `t`, or when the last of them is there. */
+static uint64_t histories_there(struct model_plane *m, struct gpu *g, const struct kvl_plane_step *step, uint64_t t)
+{
+  if (m->config.scenario->costs.history_bytes_per_s == 0) {
+    return t;
+  }
+  for (uint32_t i = 0; i < step->count + step->serial_count; i++) {
+    struct gpu_slot *slot = &g->slot[i < step->count ? step->items[i].slot : step->serial[i - step->count].request];
+    uint64_t done = history_done(g, slot);
+    slot->history_tag = 0;
+    t = done > t ? done : t;
+  }
+  return t;
+}
+
+/* The same for pages that are copied beside the steps: they wait in their stream. */
+static uint64_t histories_of_pages(struct gpu *g, const struct kvl_plane_copy *copy)
+{
+  uint64_t t = 0;
+  for (uint32_t i = 0; i < copy->move_count && copy->kind == KVL_COPY_PAGES; i++) {
+    uint64_t done = history_done(g, &g->slot[copy->moves[i].request]);
+    t = done > t ? done : t;
+  }
+  return t;
+}
+
 /* Look-ups first (their outcome does not depend on time), then the time line: serialized work, then stage by stage. */
 static int model_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err)
 {
@@ -426,12 +510,26 @@ static int model_step(struct kvl_plane *plane, const struct kvl_plane_step *step
   uint64_t t = m->now_ns, wait;
 
   uint64_t admission = s->mode == KVL_MODE_RESIDENT ? s->costs.resident_admission_ns : s->costs.admission_ns;
+  uint64_t gap = step->count == 0 ? 0 : g->gap_ns; /* without a batch nobody waits yet */
+  g->gap_ns -= gap;
   r->stall_ns[KVL_STALL_ADMISSION] = admission * step->admissions;
+  if (step->admissions != 0) { /* in a step that somebody joins, all of it is the joining's (as on the CUDA plane, which cannot tell) */
+    r->stall_ns[KVL_STALL_ADMISSION] += gap;
+    gap = 0;
+    for (uint32_t i = 0; s->mode != KVL_MODE_RESIDENT && s->costs.admission_token_ps != 0 && i < step->admissions && i < step->count; i++) { /* who joins is last in the batch */
+      r->stall_ns[KVL_STALL_ADMISSION] += per_token(step->items[step->count - 1 - i].tokens, s->costs.admission_token_ps);
+    }
+  }
   r->stall_ns[KVL_STALL_REVOCATION] = s->costs.revoke_page_ns * step->revoked_pages;
   t += r->stall_ns[KVL_STALL_ADMISSION] + r->stall_ns[KVL_STALL_REVOCATION];
+  uint64_t there = histories_there(m, g, step, t);
+  r->stall_ns[KVL_STALL_ADMISSION] += there - t;
+  t = there;
   if (step->serial_count != 0) {
     uint64_t bytes = step->serial_count * m->page_bytes;
-    uint64_t end = kvl_link_demand(&g->to_gpu, t, kvl_link_copy_ns(&s->hardware.link, bytes), bytes, &wait);
+    const struct kvl_link *link = &s->hardware.link;
+    uint64_t end = kvl_link_demand_against(&g->to_gpu, &g->to_host, t, pages_ns(m, step->serial_count), bytes, link->pages_both_permille,
+                                           link->to_host_both_permille, &wait);
     r->stall_ns[KVL_STALL_POPULATION] = end - t;
     r->link_bytes += bytes;
     t = end;
@@ -459,7 +557,7 @@ static int model_step(struct kvl_plane *plane, const struct kvl_plane_step *step
     line.compute_ns = kvl_costs_compute_ns(s, queries, history, &m->outside_compute);
     r->draft_ns = kvl_costs_draft_ns(s, step->count, &m->outside_compute);
     r->stall_ns[KVL_STALL_COMPUTE] = line.compute_ns + r->draft_ns;
-    r->stall_ns[KVL_STALL_BOOKKEEPING] = m->bookkeeping_ns[step->count];
+    r->stall_ns[KVL_STALL_BOOKKEEPING] = m->bookkeeping_ns[step->count] + gap;
     line.now_ns = t + r->draft_ns + r->stall_ns[KVL_STALL_BOOKKEEPING]; /* drafts come first: their confidences say what is verified */
     run_stages(&line);
     t = line.now_ns;
@@ -480,8 +578,11 @@ static int model_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy
   struct model_plane *m = of(plane);
   struct gpu *g = &m->gpu[copy->gpu];
   struct kvl_link_queue *queue = copy->kind == KVL_COPY_PAGES ? &g->to_gpu : &g->to_host;
-  uint64_t service = kvl_link_copy_ns(&m->config.scenario->hardware.link, copy->bytes);
-  if (kvl_link_copy(queue, KVL_LINK_BULK, m->now_ns, service, copy->bytes, copy->tag) != 0) {
+  uint64_t service = copy->kind == KVL_COPY_PAGES ? pages_ns(m, copy->move_count) : kvl_link_to_host_ns(&m->config.scenario->hardware.link, copy->bytes);
+  for (uint32_t i = 0; m->config.scenario->costs.give_page_ns != 0 && copy->kind == KVL_COPY_PAGES && i < copy->move_count; i++) {
+    g->gap_ns += copy->moves[i].kind == KVL_MOVE_GIVE ? m->config.scenario->costs.give_page_ns : 0;
+  }
+  if (kvl_link_copy_from(queue, KVL_LINK_BULK, m->now_ns, histories_of_pages(g, copy), service, copy->bytes, copy->tag) != 0) {
     return kvl_err_set(err, -EAGAIN, "more than %d copies in flight on one link", COPIES_IN_FLIGHT_MAX);
   }
   if (g->bytes != NULL && copy->kind == KVL_COPY_PAGES) {
@@ -494,6 +595,7 @@ static int model_keep(struct kvl_plane *plane, uint32_t gpu, const struct kvl_mo
 {
   (void)err;
   struct gpu *g = &of(plane)->gpu[gpu];
+  g->gap_ns += of(plane)->config.scenario->costs.keep_page_ns;
   if (g->bytes != NULL) {
     kvl_bytes_pages(g->bytes, move, 1); /* the tail's bytes equal the host's: their copy is complete (checked there) */
   }

@@ -212,6 +212,17 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
   return rc;
 }
 
+/* A part that takes its name from nobody is still the part that its descriptor says what it does not say itself: cost profiles made for that one suit it. */
+static void merge(const char *section, struct kvl_json *base, struct kvl_json *over)
+{
+  bool renamed = strcmp(section, "hardware") == 0 && kvl_json_member(over, "name") != NULL;
+  struct kvl_json *part = renamed ? kvl_json_take(base, "name") : NULL;
+  if (part != NULL && kvl_json_member(base, "part") == NULL) {
+    kvl_json_put(base, "part", part);
+  }
+  kvl_json_merge(base, over);
+}
+
 static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_json *node, unsigned depth, struct kvl_json **out,
                   struct kvl_err *err)
 {
@@ -256,7 +267,7 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
   rc = expand(doc, section, base, depth + 1, &base, err);
   if (rc == 0) {
     if (over != NULL) {
-      kvl_json_merge(base, over);
+      merge(section, base, over);
     }
     *out = base;
   }

@@ -71,6 +71,20 @@ static struct kvl_calibration *measure(const struct node *n, double noise, uint6
     add(c, (struct kvl_probe_point){.kind = KVL_PROBE_COPY, .count = 1, .bytes = bytes, .to_host = true},
         NOISY(n->copy_floor_us + (double)bytes / n->back_gb / 1e3));
   }
+  for (uint64_t piece = 2304; piece <= 262144; piece *= 4) { /* small pieces at half the rate */
+    double rate = n->gather_gb * (piece < 9216 ? 0.5 : 1);
+    for (uint64_t total = 2 << 20; total <= 32 << 20; total *= 16) {
+      struct kvl_probe_point p = {.kind = KVL_PROBE_PAGES, .bytes = piece, .count = total / piece, .range_bytes = 16 * GIB};
+      double us = 7 + (double)(p.count * piece) / rate / 1e3;
+      add(c, p, NOISY(us));
+      p.beside = KVL_BESIDE_COPY_OUT;
+      if (total > 2 << 20) {
+        add(c, p, us * 1.5);
+      }
+    }
+  }
+  add(c, (struct kvl_probe_point){.kind = KVL_PROBE_COPY, .beside = KVL_BESIDE_PAGES, .count = 1, .bytes = GIB / 16, .to_host = true},
+      1.25 * (double)(GIB / 16) / n->back_gb / 1e3);
   for (int s = 0; s < 2; s++) {
     for (int r = 0; r < 3; r++) {
       for (int k = 0; k < 4; k++) {
@@ -141,6 +155,14 @@ START_TEST(the_law_is_found)
     }
     ck_assert(near(c->slow_copy_in, 2, 1e-3) && near(c->ascending_gain, 0.9, 1e-3));
     ck_assert(c->slow_hbm == 0); /* not measured */
+    ck_assert_uint_eq(c->link.pages_bytes_per_s.n, 4);
+    ck_assert(near((double)c->link.pages_bytes_per_s.y[0], n->gather_gb * 0.5e9, 1e-3));
+    ck_assert(near((double)c->link.pages_bytes_per_s.y[3], n->gather_gb * 1e9, 1e-3));
+    ck_assert(near((double)c->link.pages_floor_ns, 7e3, 1e-2));
+    ck_assert(near((double)c->link.pages_both_permille, 1500, 1e-3) && near((double)c->link.to_host_both_permille, 1250, 2e-3));
+    ck_assert(fit_of(c, "pages by a kernel")->residuals.worst < 1e-3);
+    ck_assert_uint_eq(kvl_link_pieces_ns(&c->link, 1, 1 << 20), kvl_link_pieces_ns(&c->link, 2304, 1 << 20)); /* held past the ends */
+    ck_assert_uint_eq(kvl_link_pieces_ns(&c->link, 1 << 30, 1 << 20), kvl_link_pieces_ns(&c->link, c->link.pages_bytes_per_s.x[3], 1 << 20));
     ck_assert_uint_eq(c->resolve_ns_by_lanes.n, BATCHES);
     ck_assert_uint_eq(c->resolve_ns_by_lanes.x[2], 64 * 512);
     for (uint32_t k = 0; k < c->link.fetch_permille.n; k++) { /* between the table's points the law has a bend */

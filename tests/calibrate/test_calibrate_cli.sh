@@ -14,7 +14,7 @@ check() { # check NAME, with the outcome of the last command
 one_line() { [ "$(wc -l <"$1")" -eq 1 ]; }
 
 "$fake" calibrate --quick --host-gib=0.125 --from=h200 --out="$work/node.json" >"$work/table" 2>"$work/err"
-[ $? -eq 0 ] && one_line "$work/err" && grep -q "^$work/node.json: written" "$work/err" && grep -q 'residuals:' "$work/table" && [ ! -e "$work/node.json.part" ]
+[ $? -eq 0 ] && one_line "$work/err" && grep -q "^$work/node.json: written" "$work/err" && grep -q 'residuals:' "$work/table" && ! ls "$work" | grep -q "\.part$"
 check "measures, prints a table, writes a descriptor, says nothing else in a pipe"
 
 "$fake" calibrate --refit="$work/node.json" --format=tsv >"$work/tsv" 2>"$work/err" && awk -F'\t' '
@@ -23,8 +23,8 @@ check "measures, prints a table, writes a descriptor, says nothing else in a pip
   $1 == "copy" { way[$3]++ } $1 == "gather" { order[$4]++; rows[$6]++; size[$7]++ } $1 == "resolve" { misses[$6]++ }
   END {
     for (k in seen) kinds++; for (k in rows) counts++; for (k in size) sizes++; for (k in misses) m++
-    exit bad || kinds != 11 || way[0] < 3 || way[1] < 3 || order[0] < 6 || order[1] < 6 || counts < 3 || sizes < 2 || m < 2 ||
-      !beside["gather copy_in"] || !beside["gather copy_out"] || !beside["gather hbm"] || !beside["copy copy_out"]
+    exit bad || kinds != 12 || way[0] < 3 || way[1] < 3 || order[0] < 6 || order[1] < 6 || counts < 3 || sizes < 2 || m < 2 ||
+      !beside["gather copy_in"] || !beside["gather copy_out"] || !beside["gather hbm"] || !beside["copy copy_out"] || !beside["copy pages"] || !beside["pages copy_out"] || !beside["pages nothing"]
   }' "$work/tsv"
 check "every kind of point is there, with a spread in order"
 
@@ -39,6 +39,12 @@ small="--set=workload.requests=4 --set=workload.concurrency=4 --set=workload.inp
   grep -q '^hardware.link.gather_us.[1-9][0-9]* points' "$work/check" && grep -q '^hardware.tflop_per_s.1979' "$work/check" &&
   grep -q '^hardware.link.copy_gb_per_s.*measured by kvloan calibrate' "$work/check"
 check "a scenario takes it by file, and what it does not say from the one it names"
+
+half="$(dirname "$0")/../../scenarios/h200/half-revoked.json"
+"$program" scenario check "$half" --set=node.hardware="$work/node.json" >"$work/check" 2>"$work/err" && ! grep -q EXTRAPOLATION "$work/check" &&
+  "$program" scenario check "$half" --set=node.hardware=b200 >"$work/check" 2>"$work/err" && grep -q EXTRAPOLATION "$work/check" &&
+  "$program" scenario json "$half" --set=node.hardware="$work/node.json" | grep -q '"part":"h200"'
+check "whatever its name is, it suits the cost profiles of the part that it is from"
 
 mkdir -p "$work/scenarios/hardware" && cp "$work/node.json" "$work/scenarios/hardware/" &&
   KVLOAN_SCENARIOS="$work/scenarios" "$program" run published-256 $small --set=node.hardware=node --format=json >"$work/one" 2>"$work/err" &&
@@ -72,7 +78,7 @@ while [ $i -le 6000 ]; do
     [ -s "$work/f.json" ] || bad=1
     break
   fi
-  [ $rc -eq 1 ] && one_line "$work/err" && [ ! -e "$work/f.json" ] && [ ! -e "$work/f.json.part" ] || bad=$i
+  [ $rc -eq 1 ] && one_line "$work/err" && [ ! -e "$work/f.json" ] && ! ls "$work" | grep -q "\.part$" || bad=$i
   i=$((i + (i < 40 ? 1 : i / 9)))
 done
 [ $bad -eq 0 ] && [ $rc -eq 0 ] && [ $i -gt 500 ]
