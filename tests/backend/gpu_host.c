@@ -1,5 +1,6 @@
 /* backend/gpu.h without a GPU: memory is ordinary memory, work is done as it is enqueued, kernels are the references. The plane's own logic (lists, mirrors,
- * maps, what is copied when) is the product's, byte for byte. FAKE_GPU_FAIL=N in the environment makes the N-th call fail, for tests of errors. */
+ * maps, what is copied when) is the product's, byte for byte. FAKE_GPU_FAIL=N in the environment makes the N-th call fail, for tests of errors;
+ * FAKE_GPU_LATE_PIN makes memory that is pinned after the first graph an error. */
 #include "backend/gpu.h"
 
 #include <errno.h>
@@ -121,9 +122,14 @@ void kvl_gpu_free(struct kvl_gpu *gpu, void *memory)
   free(memory);
 }
 
+static bool graph_launched;
+
 int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *what, void **memory, struct kvl_err *err)
 {
   (void)unit;
+  if (graph_launched && getenv("FAKE_GPU_LATE_PIN") != NULL) {
+    return kvl_err_set(err, -ENOMEM, "%s is pinned after the first step, which would hold up what runs", what);
+  }
   return kvl_gpu_alloc(gpu, bytes, 0x5a, what, memory, err);
 }
 
@@ -232,6 +238,7 @@ int kvl_gpu_graph_launch(struct kvl_gpu *gpu, struct kvl_gpu_graph *graph, kvl_g
 {
   (void)gpu;
   int rc = call("launch", err);
+  graph_launched = true;
   return rc != 0 ? rc : graph->build(graph->context, stream, err);
 }
 

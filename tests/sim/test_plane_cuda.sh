@@ -56,6 +56,10 @@ run "pools with a limit and speculation" $pool $drafts --set=node.kv_pool_bytes=
 run "fetch lists replayed for the parts of a group's layers" --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=mode=fixed --set=policy.prefetch=plan \
   --set=policy.hot_rows=2048 --set=node.kv_pool_bytes=2400000000 --set=node.host_pool_bytes=2000000000 --set=workload.requests=3 --set=workload.concurrency=2 \
   --set=workload.input_tokens=4000 --set=workload.cached_tokens=4000 --set=workload.output_tokens=3
+# Requests come one by one: a batch slot is used for the first time while others run.
+export FAKE_GPU_LATE_PIN=1
+run "nothing is pinned while steps run" --set=workload.open_interval_ms=60 --set=workload.requests=8
+unset FAKE_GPU_LATE_PIN
 run "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
 
 # The n-th call of the device fails, for n over the opening and on into the run: one line, no log that looks whole, a clean end.
