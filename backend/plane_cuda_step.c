@@ -163,7 +163,7 @@ static void note_selected(struct cuda_gpu *g, const struct kvl_step_item *item, 
     }
     const struct kvl_gpu_point *point = &g->point_host[p];
     const uint32_t *n = selection_of(g, item->slot, half) + point->selection_offset;
-    uint32_t shift = c->layout.geometry[point->cache].page_shift;
+    uint32_t shift = c->layout.geometry[point->cache].page_shift, committed = item->tokens / c->config.device.cache[point->cache].tokens_per_row;
     g->epoch++;
     for (uint32_t q = 0; q < item->queries; q++) {
       const int32_t *rows = (const int32_t *)(const void *)(n + c->queries_max) + (uint64_t)q * point->k;
@@ -171,7 +171,7 @@ static void note_selected(struct cuda_gpu *g, const struct kvl_step_item *item, 
         if (rows[i] < 0) {
           continue;
         }
-        if (item->selected_by_page != NULL) {
+        if (item->selected_by_page != NULL && (uint32_t)rows[i] < committed) { /* what may still be rejected is on no page */
           item->selected_by_page[rows[i] >> shift]++;
         }
         if (item->queries > 1) {

@@ -202,6 +202,7 @@ struct kvl_scenario {
   struct {
     enum kvl_selection_kind kind;
     char preset[16];
+    uint32_t query_overlap_permille;  /* preset: rows that neighbouring queries of a step share, of 1,000 */
     uint32_t library_sessions;        /* preset, requests of one size: generated once and shared; 0: each request generates its own */
     char path[KVL_PATH_CAP];
   } selection;

@@ -53,6 +53,9 @@ static uint32_t slots_in_use(const struct kvl_scenario *s, const struct kvl_load
 static int open_preset(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
   int rc = kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
+  if (rc == 0) {
+    kvl_source_set_query_overlap(*source, s->selection.query_overlap_permille);
+  }
   if (rc != 0 || s->selection.library_sessions == 0 || s->workload.output_tokens == 0 || s->workload.kind == KVL_WORK_FILE) {
     return rc;
   }

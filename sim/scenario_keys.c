@@ -236,6 +236,8 @@ const struct kvl_key kvl_keys[] = {
   {"selection.source", KVL_KEY_CHOICE, "", 1, AT(selection.kind), 0, 0, "none", selection_sources,
    "which rows the indexer picks: not simulated, generated from a preset, or a recorded trace"},
   {"selection.preset", KVL_KEY_WORD, "", 1, AT(selection.preset), 0, 0, "hot-a", presets, "preset of generated selections"},
+  {"selection.query_overlap", KVL_KEY_AMOUNT, "", K, AT(selection.query_overlap_permille), 0, K, "0.97", NULL,
+   "preset, with drafts: share of its rows that a query has in common with the query before it in the same step (published: more than 0.9)"},
   {"selection.library_sessions", KVL_KEY_COUNT, "sessions", 1, AT(selection.library_sessions), 0, 1u << 16, "0", NULL,
    "preset and requests of one size: so many sessions are generated once and shared by the requests in turn; 0: every request has selections of its own"},
   {"selection.file", KVL_KEY_TEXT, "", 1, AT(selection.path), 0, 0, "", NULL, "trace file; relative as workload.file is"},

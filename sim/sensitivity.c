@@ -262,6 +262,9 @@ static bool is_read(const struct kvl_scenario *s, const char *path)
   if (strncmp(path, "speculation.", 12) == 0 || strcmp(path, "costs.draft_ms_by_requests") == 0) {
     return drafts;
   }
+  if (strcmp(path, "selection.query_overlap") == 0) {
+    return drafts && host && s->selection.kind == KVL_SELECT_PRESET;
+  }
   if (strcmp(path, "costs.resident_admission_ms") == 0) {
     return !host;
   }

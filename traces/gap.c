@@ -45,6 +45,9 @@ struct kvl_gap {
   uint32_t (*chunk)[CHUNK];
   uint32_t chunk_free, chunk_count;
   int32_t *out;              /* queries_max x lanes */
+  int32_t *stand_in;         /* rows that stand in for others in the queries after the first */
+  uint32_t stand_ins_max;
+  uint64_t unaccepted;       /* says which of a step's new rows its later queries select */
   uint32_t drawn_max;        /* rows that one segment can draw gaps for in a step */
   uint32_t *later;           /* entries with a gap above one .. */
   uint8_t *later_bin;        /* .. and their gaps' bins */
@@ -150,12 +153,14 @@ struct kvl_gap *kvl_gap_create(const struct kvl_gap_law *law, uint32_t k, uint32
   g->chunk = aligned_alloc(64, g->chunk_count * sizeof *g->chunk); /* a chunk is two cache lines */
   g->bytes += g->chunk_count * sizeof *g->chunk;
   g->out = take(g, (size_t)g->lanes * g->queries_max, sizeof *g->out);
+  g->stand_ins_max = (uint32_t)((uint64_t)k * law->differ_permille / 1000 + 1) * (g->queries_max - 1);
+  g->stand_in = take(g, g->stand_ins_max, sizeof *g->stand_in);
   g->released_max = 2 * g->lanes;
   g->released = take(g, g->released_max, sizeof *g->released);
   g->later = take(g, g->drawn_max, sizeof *g->later);
   g->later_bin = take(g, g->drawn_max, sizeof *g->later_bin);
   if (!ok || g->later == NULL || g->later_bin == NULL || g->released == NULL ||
-      g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL) {
+      g->used == NULL || g->bursting == NULL || g->mark == NULL || g->chunk == NULL || g->out == NULL || g->stand_in == NULL) {
     kvl_gap_destroy(g);
     return NULL;
   }
@@ -179,6 +184,7 @@ void kvl_gap_destroy(struct kvl_gap *gap)
   free(gap->mark);
   free(gap->chunk);
   free(gap->out);
+  free(gap->stand_in);
   free(gap->released);
   free(gap->later);
   free(gap->later_bin);
@@ -521,6 +527,7 @@ static void refit(struct kvl_gap *g)
 void kvl_gap_start(struct kvl_gap *g, uint64_t seed, uint64_t stream)
 {
   size_t words = (size_t)g->rows_max / 64 + 2;
+  g->unaccepted = kvl_rng_mix(seed ^ kvl_rng_mix(stream));
   memset(g->used, 0, words * sizeof *g->used);
   memset(g->bursting, 0, words * sizeof *g->bursting);
   g->rows = 0;
@@ -616,19 +623,22 @@ static void step_bursts(struct kvl_gap *g, struct segment *s, uint32_t starts)
   }
 }
 
-/* Rows due in the next step stand in for others in the queries after the first. */
+/* Rows that are not selected now, those due soonest first: they stand in for others in the queries after the first. */
 static uint32_t stand_ins(const struct kvl_gap *g, const struct segment *s, int32_t *row, uint32_t max)
 {
-  const struct bucket *b = &s->near[(g->step + 1) % NEAR];
-  uint32_t n = 0, chunk = b->head, fill = b->fill;
-  while (chunk != 0 && n < max) {
-    uint32_t candidate = g->chunk[chunk][fill] >> ROW_SHIFT;
-    if (!bit_get(g->bursting, candidate)) {
-      row[n++] = (int32_t)candidate;
-    }
-    if (--fill == 0) {
-      chunk = g->chunk[chunk][0];
-      fill = CHUNK - 1;
+  uint32_t n = 0;
+  for (uint32_t ahead = 1; ahead <= BLOCK && n < max; ahead++) { /* further on buckets are not filled yet */
+    const struct bucket *b = &s->near[(g->step + ahead) % NEAR];
+    uint32_t chunk = b->head, fill = b->fill;
+    while (chunk != 0 && n < max) {
+      uint32_t candidate = g->chunk[chunk][fill] >> ROW_SHIFT;
+      if (!bit_get(g->bursting, candidate)) {
+        row[n++] = (int32_t)candidate;
+      }
+      if (--fill == 0) {
+        chunk = g->chunk[chunk][0];
+        fill = CHUNK - 1;
+      }
     }
   }
   return n;
@@ -741,19 +751,35 @@ static void select_more(struct kvl_gap *g, uint32_t index)
   }
 }
 
-/* The queries after the first: copies in which rows due in the next step stand in for a few others. */
+static uint32_t common_divisor(uint32_t a, uint32_t b)
+{
+  while (b != 0) {
+    uint32_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+/* The queries after the first, each the one before with a few rows replaced, so that two share the less the further apart they are. Lanes are taken in
+ * strides, each once before any comes again. Nothing is drawn: what is selected later does not depend on how many queries a step has. */
 static void copy_queries(struct kvl_gap *g, struct segment *s)
 {
-  enum { STAND_INS = 256 };
-  int32_t other[STAND_INS], *out = g->out + s->lane;
-  uint32_t others = stand_ins(g, s, other, s->k / 32 < STAND_INS ? s->k / 32 : STAND_INS);
+  uint32_t lanes = s->lanes_filled, stride = 1;
+  uint64_t differ = g->law->differ_permille;
+  int32_t *out = g->out + s->lane;
+  uint32_t others = stand_ins(g, s, g->stand_in, g->stand_ins_max);
+  for (stride = lanes * 5 / 8 | 1; lanes > 1 && common_divisor(lanes, stride) != 1;) {
+    stride += 2;
+  }
   for (uint32_t q = 1; q < g->queries; q++) {
     int32_t *copy = out + (size_t)q * g->lanes;
-    memcpy(copy, out, s->lanes_filled * sizeof *copy);
-    for (uint32_t j = 0; j < others; j++) {
-      uint32_t lane = j * 32 + (q * 7 + g->step) % 32;
-      if (lane < s->lanes_filled && copy[lane] >= KVL_GAP_SINKS) {
-        copy[lane] = other[j];
+    uint32_t end = (uint32_t)(q * s->k * differ / 1000);
+    memcpy(copy, copy - g->lanes, lanes * sizeof *copy);
+    for (uint32_t j = (uint32_t)((q - 1) * s->k * differ / 1000); j < end && j < others && lanes != 0; j++) {
+      uint32_t lane = (uint32_t)(((uint64_t)j + g->step) * stride % lanes);
+      if (copy[lane] >= KVL_GAP_SINKS) {
+        copy[lane] = g->stand_in[j];
       }
     }
   }
@@ -867,6 +893,24 @@ void kvl_gap_step(struct kvl_gap *g, uint32_t rows, uint32_t queries)
   g->released_count = 0;
   g->out_rows = g->k;
   g->step++;
+}
+
+void kvl_gap_lengthen(struct kvl_gap *g, uint32_t query, uint32_t rows)
+{
+  rows = rows < g->rows_max ? rows : g->rows_max;
+  for (uint32_t row = g->rows; g->running && query < g->queries && row < rows; row++) {
+    uint64_t random = kvl_rng_mix(g->unaccepted ^ row); /* not drawn: see copy_queries */
+    uint32_t at = (uint32_t)((random & 0xffff) * g->segments >> 16), chance = g->balance.newest_q32;
+    uint64_t scaled = g->segments > 1 ? (uint64_t)chance * g->segments / KVL_GAP_WINDOW : chance; /* a row is of one segment, a window has some of them */
+    const struct segment *s = &g->segment[at];
+    if (random >> 32 >= scaled || s->k == 0) {
+      continue;
+    }
+    int32_t *lane = g->out + (size_t)query * g->lanes + s->lane + (random >> 16 & 0xffff) * s->k / 65536;
+    if (*lane >= KVL_GAP_SINKS) {
+      *lane = (int32_t)row;
+    }
+  }
 }
 
 uint32_t kvl_gap_rows(const struct kvl_gap *g, uint32_t point, uint32_t query, const int32_t **rows)

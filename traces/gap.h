@@ -40,9 +40,13 @@ struct kvl_gap_law {
   uint32_t scheduled_q16[KVL_GAP_CLASSES];                             /* probability that a row of the class has a place in the calendar */
   uint32_t never_q32[KVL_GAP_CLASSES];                                 /* probability that a gap is longer than KVL_GAP_MAX */
   uint32_t biased_q32[KVL_GAP_CLASSES][KVL_GAP_STATES * KVL_GAP_BINS]; /* cumulative: (state before, bin) of the gap that covers a random moment */
+  uint32_t differ_permille;                                            /* rows that a query of a step replaces of the one before it, of 1,000 */
   uint32_t expect_q32[512];                                            /* P(selected) of a row by threshold: (i - 256) / 4 classes above the mean */
 };
 
+enum { KVL_GAP_DIFFER_PERMILLE = 30 }; /* published: neighbouring queries share more than 90 % */
+
+/* With that many per thousand in differ_permille, which may be changed before the first kvl_gap_create. */
 void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table);
 
 /* Where the threshold lies when k of `rows` rows are selected, and what follows from it. */
@@ -51,6 +55,7 @@ struct kvl_gap_balance {
   uint64_t weight_q32[KVL_GAP_STATIC];        /* share of rows in each static class */
   uint32_t first_q32[KVL_GAP_CLASSES];        /* class of a fresh row, cumulative up to first_unit */
   uint32_t first_unit;
+  uint32_t newest_q32;                        /* P(selected) of the newest row */
 };
 
 void kvl_gap_balance(const struct kvl_gap_law *law, uint32_t k, uint32_t rows, struct kvl_gap_balance *balance);
@@ -67,9 +72,12 @@ uint64_t kvl_gap_forgotten(const struct kvl_gap *gap); /* rows dropped since the
 void kvl_gap_start(struct kvl_gap *gap, uint64_t seed, uint64_t stream);
 
 /* A step over `rows` rows (never fewer than in the step before, clamped to rows_max) for `queries` queries. Query 0 has the step's selection; query q > 0 has
- * it with one row in 32 replaced by one that is due soon, other lanes for each q: neighbours share about 97 %. The queries of a step are one step of the process,
- * however many tokens they commit. */
+ * that of query q - 1 with law->differ_permille of its rows replaced by rows that are due soon. What follows does not depend on the number of queries. */
 void kvl_gap_step(struct kvl_gap *gap, uint32_t rows, uint32_t queries);
+
+/* After a step: query `query` (1 .. queries - 1) also sees rows up to `rows`, which the step before it wrote and nobody has accepted yet. Some of them are
+ * selected, as often as the newest rows are; they take the places of others. Later queries with as many rows or more have the same ones. */
+void kvl_gap_lengthen(struct kvl_gap *gap, uint32_t query, uint32_t rows);
 
 /* The rows of a point (0 .. points - 1), distinct; k of them, or all when the history is shorter. Valid until the next step. */
 uint32_t kvl_gap_rows(const struct kvl_gap *gap, uint32_t point, uint32_t query, const int32_t **rows);

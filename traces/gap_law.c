@@ -128,6 +128,7 @@ void kvl_gap_law_init(struct kvl_gap_law *law, const struct kvl_gap_table *table
 {
   memset(law, 0, sizeof *law);
   law->table = table;
+  law->differ_permille = KVL_GAP_DIFFER_PERMILLE;
   for (uint32_t c = 0; c < KVL_GAP_CLASSES; c++) {
     init_class(law, c);
   }
@@ -179,6 +180,7 @@ void kvl_gap_balance(const struct kvl_gap_law *law, uint32_t k, uint32_t rows, s
     }
   }
   balance->theta_q16 = (int32_t)low;
+  balance->newest_q32 = (uint32_t)expect_at(law, low - (int64_t)t->rec_q8[0] * 256);
   memset(balance->weight_q32, 0, sizeof balance->weight_q32);
   for (int32_t cell = -KVL_GAP_NORMAL; cell < KVL_GAP_NORMAL; cell++) {
     uint64_t mass = kvl_gap_normal_q32[cell >= 0 ? cell : -cell - 1];

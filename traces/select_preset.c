@@ -28,6 +28,7 @@ struct preset_stream {
   int32_t *blocks;                       /* of the step's pools, query by query */
   uint32_t *block_count;                 /* UINT32_MAX: not asked for yet */
   uint32_t queries_max;
+  uint32_t tokens;                       /* of the last step; 0: none yet */
 };
 
 static void preset_close(struct kvl_selection_source *source)
@@ -105,6 +106,7 @@ static void preset_start(struct kvl_selection_stream *stream, uint64_t session, 
 {
   struct preset_stream *s = (struct preset_stream *)stream;
   (void)input_tokens; /* the first step knows how long the history is */
+  s->tokens = 0;
   for (uint32_t c = 0; c < s->source->shape.caches; c++) {
     if (s->gap[c] != NULL) {
       kvl_gap_start(s->gap[c], s->source->seed, session * KVL_CACHES_MAX + c);
@@ -115,9 +117,8 @@ static void preset_start(struct kvl_selection_stream *stream, uint64_t session, 
   }
 }
 
-static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries)
+static void step_processes(struct preset_stream *s, uint32_t tokens, uint32_t queries)
 {
-  struct preset_stream *s = (struct preset_stream *)stream;
   for (uint32_t c = 0; c < s->source->shape.caches; c++) {
     if (s->gap[c] != NULL) {
       kvl_gap_step(s->gap[c], rows_of(s, c, tokens), queries);
@@ -126,6 +127,27 @@ static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, ui
   if (s->fill != NULL) {
     kvl_gap_step(s->fill, rows_of(s, pool_cache(s->source), tokens), queries);
   }
+  for (uint32_t q = 1; q < queries; q++) { /* a draft sees the rows of the tokens before it */
+    for (uint32_t c = 0; c < s->source->shape.caches; c++) {
+      if (s->gap[c] != NULL) {
+        kvl_gap_lengthen(s->gap[c], q, rows_of(s, c, tokens + q));
+      }
+    }
+  }
+}
+
+/* The processes go on by a step for each token since the last, as libraries and traces do: what is selected at a token does not depend on how many drafts
+ * were accepted on the way to it. */
+static void preset_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries)
+{
+  enum { TOKENS_MAX = 64 }; /* more than any step commits: somebody skips, and selections need not be continuous */
+  struct preset_stream *s = (struct preset_stream *)stream;
+  uint32_t passed = s->tokens != 0 && tokens > s->tokens ? tokens - s->tokens : 1;
+  for (uint32_t left = passed <= TOKENS_MAX ? passed - 1 : 0; left > 0; left--) {
+    step_processes(s, tokens - left, 1);
+  }
+  step_processes(s, tokens, queries);
+  s->tokens = tokens;
   for (uint32_t q = 0; s->block_count != NULL && q < s->queries_max; q++) {
     s->block_count[q] = UINT32_MAX;
   }
@@ -226,4 +248,10 @@ int kvl_source_open_preset(struct kvl_selection_source **source, const char *pre
   kvl_gap_law_init(&p->law, &kvl_gap_tables[index]);
   *source = &p->base;
   return 0;
+}
+
+void kvl_source_set_query_overlap(struct kvl_selection_source *source, uint32_t permille)
+{
+  struct preset_source *p = (struct preset_source *)source;
+  p->law.differ_permille = 1000 - permille;
 }

@@ -35,6 +35,9 @@ struct kvl_selection_stream;
 /* Generated selections: `preset` is hot-a, hot-b, cold-a or cold-b. Deterministic in (seed, session). -EINVAL names the nearest preset. */
 int kvl_source_open_preset(struct kvl_selection_source **source, const char *preset, const struct kvl_selection_shape *shape,
                            uint64_t seed, struct kvl_err *err);
+/* Of a source that kvl_source_open_preset made, before its first stream: of 1,000 rows that a query of a step selects, how many the query before it selected
+ * too (0 to 1,000; 970 unless set). */
+void kvl_source_set_query_overlap(struct kvl_selection_source *preset, uint32_t permille);
 
 /* Recorded selections from a trace file (traces/trace.h): a library of sessions. Request `session` replays session (session mod n) of the library,
  * beginning at a step drawn from (seed, session); the first step of a stream lies over that step, and from there on the recording advances with the
@@ -70,7 +73,8 @@ void kvl_stream_destroy(struct kvl_selection_stream *stream);
 /* Begins a request: `session` seeds it, `input_tokens` is its history before the first step. */
 void kvl_stream_start(struct kvl_selection_stream *stream, uint64_t session, uint32_t input_tokens);
 
-/* Begins a step of `queries` queries; `tokens` tokens are committed. Rows selected are below tokens / tokens_per_row of the cache. */
+/* Begins a step of `queries` queries; `tokens` tokens are committed. Rows that query q selects are below (tokens + q) / tokens_per_row of the cache: a draft sees
+ * the rows that are written for the tokens before it, which the step may reject. */
 void kvl_stream_step(struct kvl_selection_stream *stream, uint32_t tokens, uint32_t queries);
 
 /* Blocks (of rows_per_block rows) of one query's candidate pool, ascending, each once; 0 when the shape asks for none. They cover the rows that the query

@@ -45,6 +45,10 @@ run "two GPUs" --set=node.decode_gpus=2
 run "layer sharing off" --set=policy.layer_sharing=off --set=workload.requests=6
 # shellcheck disable=SC2086
 run speculation $drafts --set=node.kv_pool_bytes=33000000
+# A page's selections are those of its committed rows: drafts name rows that may be rejected.
+# shellcheck disable=SC2086
+run "speculation, orders that go by selections" $drafts --set=node.kv_pool_bytes=33000000 --set=policy.page_tokens=16 --set=workload.output_tokens=80 \
+  --set=policy.revoke_order=least_selected --set=policy.give_back_order=most_selected
 # shellcheck disable=SC2086
 run pools $pool --set=node.kv_pool_bytes=30000000
 # shellcheck disable=SC2086

@@ -350,6 +350,7 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
   if (kind >= 3) {
     longest = draw_file(t, &rng, seed, folder);
   }
+  s->selection.query_overlap_permille = 1000 - (uint32_t)(s->seed % 4) * 50;
   s->selection.library_sessions = kind < 3 && s->workload.output_tokens != 0 && below(&rng, 3) == 0 ? between(&rng, 1, 5) : 0;
   static const char *const presets[] = {"hot-a", "hot-b", "cold-a", "cold-b"};
   (void)snprintf(s->selection.preset, sizeof s->selection.preset, "%s", presets[below(&rng, 4)]);
@@ -369,6 +370,9 @@ void tiny_random(struct tiny *t, uint64_t seed, const char *folder)
 static int open_source(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
   int rc = kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
+  if (rc == 0) {
+    kvl_source_set_query_overlap(*source, s->selection.query_overlap_permille);
+  }
   if (rc != 0 || s->selection.library_sessions == 0 || s->workload.kind == KVL_WORK_FILE) {
     return rc;
   }

@@ -76,6 +76,7 @@ START_TEST(what_is_calibrated_or_open_is_varied)
   ck_assert_str_eq(v->value[2].json, "\"cold-b\"");
   ck_assert_ptr_nonnull(find(s, "hardware.link.copy_gb_per_s"));       /* derived, but of the link's law */
   ck_assert_ptr_null(find(s, "costs.draft_ms_by_requests"));           /* an estimate that nothing reads: no speculation */
+  ck_assert_ptr_null(find(s, "selection.query_overlap"));              /* the same */
   ck_assert_ptr_null(find(s, "costs.transfer_fixed_ms"));              /* assumed, but 0 */
   ck_assert_ptr_null(find(s, "hardware.hbm_gb_per_s"));                /* public */
   ck_assert_ptr_null(find(s, "model.weights_bytes"));                  /* read by rooflines alone */
@@ -118,6 +119,13 @@ START_TEST(named_keys_and_values)
   ck_assert(v != NULL && v->stated && v->values == 2);
   ck_assert_str_eq(v->value[0].json, "2.8");
   ck_assert_str_eq(v->value[1].json, "3.3");
+  kvl_sensitivity_free(s);
+  kvl_scenario_free(doc);
+  ck_assert_msg(pick(s, &doc, sets, 2, NULL, 0.1, &err) == 0, "%s", err.text);
+  v = find(s, "selection.query_overlap"); /* published as a bound */
+  ck_assert(v != NULL && v->stated && v->values == 2);
+  ck_assert_str_eq(v->value[0].json, "0.9");
+  ck_assert_str_eq(v->value[1].json, "1");
   kvl_sensitivity_free(s);
   kvl_scenario_free(doc);
   free(s);
