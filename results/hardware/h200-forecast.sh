@@ -1,13 +1,15 @@
 #!/bin/sh
 # Predicted against measured, results/hardware/h200-forecast.md. Two halves, because a GPU is lent by the minute:
 #   h200-forecast.sh record KVLOAN SCENARIOS OUT   on the GPU machine: each run's decision log and summary into OUT
-#   h200-forecast.sh compare KVLOAN SCENARIOS OUT  anywhere: replays each log in the model plane, forecasts the same scenario, prints one row a run (TSV)
+#   h200-forecast.sh compare KVLOAN SCENARIOS OUT  anywhere: replays each log in the model plane, forecasts the same scenario, prints one row a run (TSV); on stderr
+#                                                  medians, 95th percentiles and worst errors of the fit set (every fourth run by name) and of the others, which were held out
 # Runs differ from scenarios/h200/half-revoked.json by the settings in h200-forecast.txt: a name, then settings. Forecasts use node.hardware=h200.measured.
 set -u
 what=$1 kvloan=$2 scenarios=$3 out=$4
 list=$(dirname "$0")/h200-forecast.txt
 base=$scenarios/h200/half-revoked.json
-[ "$what" = record ] || printf 'run\tdecisions\tsteps_differ\tstep_ms\tforecast_step_ms\tstep_error_percent\tthroughput\tforecast_throughput\tthroughput_error_percent\tlargest_tier_error_percent\trows_checked\tmismatches\n'
+fit=" $(grep -v '^#' "$list" | awk 'NF { print $1 }' | LC_ALL=C sort | awk 'NR % 4 == 0' | tr '\n' ' ')"
+[ "$what" = record ] || printf 'run\tset\tdecisions\tsteps_differ\tstep_ms\tforecast_step_ms\tstep_error_percent\tthroughput\tforecast_throughput\tthroughput_error_percent\tlargest_tier_error_percent\trows_checked\tmismatches\n'
 while read -r name settings; do
   case $name in '' | '#'*) continue ;; esac
   set --
@@ -21,7 +23,9 @@ while read -r name settings; do
   "$kvloan" replay "$out/$name.log" --format=tsv >"$out/replay.tsv" 2>/dev/null </dev/null
   replay=$?
   checked=$(sed -n 's/^\([0-9]*\) selected rows read back.* \([0-9]*\) differ$/\1\t\2/p' "$out/$name.err")
-  awk -v name="$name" -v replay=$replay -v checked="${checked:-0	0}" '
+  set=held_out
+  case $fit in *" $name "*) set=fit ;; esac
+  awk -v name="$name" -v set=$set -v replay=$replay -v checked="${checked:-0	0}" '
     FNR == 1 { file++ }
     { line = $0; gsub(/[",{}]/, " ", line); n = split(line, w, /[: ]+/)
       for (i = 1; i < n; i++) if (w[i] ~ /^[a-z_0-9]+$/ && w[i + 1] ~ /^-?[0-9.e+-]+$/) v[file, w[i]] = w[i + 1] }
@@ -35,6 +39,15 @@ while read -r name settings; do
       for (i = 1; i <= 6; i++) { a += v[1, t[i]]; b += v[2, t[i]] }
       for (i = 1; i <= 6 && a > 0 && b > 0; i++) { d = 100 * (v[2, t[i]] / b - v[1, t[i]] / a); d = d < 0 ? -d : d; worst = d > worst ? d : worst }
       x = v[1, "output_throughput_tok_per_s"]; y = v[2, "output_throughput_tok_per_s"]
-      printf "%s\t%s\t%s\t%.3f\t%.3f\t%.2f\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, replay == 0 ? "identical" : "DIFFER", replay == 0 ? 0 : "?", step, fore, 100 * (fore / step - 1), x, y, 100 * (y / x - 1), worst, checked
+      printf "%s\t%s\t%s\t%s\t%.3f\t%.3f\t%.2f\t%.1f\t%.1f\t%.2f\t%.2f\t%s\n", name, set, replay == 0 ? "identical" : "DIFFER", replay == 0 ? 0 : "?", step, fore, 100 * (fore / step - 1), x, y, 100 * (y / x - 1), worst, checked
     }' "$out/$name.json" "$out/forecast.json"
-done <"$list"
+done <"$list" | if [ "$what" = record ]; then cat; else tee "$out/rows.tsv"; fi
+[ "$what" = record ] && exit 0
+for set in fit held_out; do
+  for column in 7:step_time 10:throughput 11:largest_tier; do
+    awk -F'\t' -v set=$set -v c="${column%%:*}" '$2 == set { d = $c; print d < 0 ? -d : d }' "$out/rows.tsv" | sort -n | awk -v set=$set -v name="${column#*:}" '
+      { e[NR] = $1; in3 += $1 <= 3; in2 += $1 <= 2 }
+      END { if (NR) printf "%-8s %-12s error, %%: median %.2f, p95 %.2f, worst %.2f; %d of %d within 3, %d within 2\n", set, name, (e[int((NR + 1) / 2)] + e[int(NR / 2) + 1]) / 2,
+        e[int(NR * 0.95 + 0.5)], e[NR], in3, NR, in2 }' >&2
+  done
+done
