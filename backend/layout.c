@@ -2,14 +2,11 @@
 
 #include <errno.h>
 
+#include "backend/base/checked.h"
+
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
   return (n + unit - 1) / unit * unit;
-}
-
-static uint64_t gcd(uint64_t a, uint64_t b)
-{
-  return b == 0 ? a : gcd(b, a % b);
 }
 
 static uint32_t log2_of(uint32_t n)
@@ -24,7 +21,7 @@ int kvl_layout_init(struct kvl_layout *l, const struct kvl_refdev_config *c, str
   uint32_t queries = c->queries_max == 0 ? 1 : c->queries_max;
   uint64_t unit = 1;
   for (uint32_t i = 0; i < c->caches; i++) {
-    unit = unit / gcd(unit, c->cache[i].row_bytes) * c->cache[i].row_bytes;
+    unit = unit / kvl_common_divisor(unit, c->cache[i].row_bytes) * c->cache[i].row_bytes;
   }
   l->private_base = round_up((uint64_t)c->frames * c->page_bytes, unit);
   uint64_t in_frame = 0, in_slot = 0;

@@ -42,4 +42,15 @@ static inline uint32_t kvl_minus_u32(uint32_t a, uint32_t b)
   return a > b ? a - b : 0;
 }
 
+/* The greatest common divisor; of a and 0 it is a. */
+static inline uint64_t kvl_common_divisor(uint64_t a, uint64_t b)
+{
+  while (b != 0) {
+    uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
 #endif
