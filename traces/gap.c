@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/base/checked.h"
 #include "backend/base/rng.h"
 
 /* A scheduled row is one word: row << ROW_SHIFT | static class << STATE_BITS | state. */
@@ -751,16 +752,6 @@ static void select_more(struct kvl_gap *g, uint32_t index)
   }
 }
 
-static uint32_t common_divisor(uint32_t a, uint32_t b)
-{
-  while (b != 0) {
-    uint32_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 /* The queries after the first, each the one before with a few rows replaced, so that two share the less the further apart they are. Lanes are taken in
  * strides, each once before any comes again. Nothing is drawn: what is selected later does not depend on how many queries a step has. */
 static void copy_queries(struct kvl_gap *g, struct segment *s)
@@ -769,7 +760,7 @@ static void copy_queries(struct kvl_gap *g, struct segment *s)
   uint64_t differ = g->law->differ_permille;
   int32_t *out = g->out + s->lane;
   uint32_t others = stand_ins(g, s, g->stand_in, g->stand_ins_max);
-  for (stride = lanes * 5 / 8 | 1; lanes > 1 && common_divisor(lanes, stride) != 1;) {
+  for (stride = lanes * 5 / 8 | 1; lanes > 1 && kvl_common_divisor(lanes, stride) != 1;) {
     stride += 2;
   }
   for (uint32_t q = 1; q < g->queries; q++) {
