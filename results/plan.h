@@ -14,8 +14,9 @@ struct kvl_plan_list {
   uint32_t count;
 };
 
-/* Enters an answer; the same name, request and answer again are one plan. */
-int kvl_store_plan(struct kvl_store *store, const char *name, const char *request, const char *answer, const char *build, const char *command, struct kvl_err *err);
+/* Enters an answer; the same name, request and answer again are one plan. *plan: its number. */
+int kvl_store_plan(struct kvl_store *store, const char *name, const char *request, const char *answer, const char *build, const char *command, int64_t *plan,
+                   struct kvl_err *err);
 int kvl_store_plans(struct kvl_store *store, struct kvl_plan_list *list, struct kvl_err *err);
 void kvl_plan_list_free(struct kvl_plan_list *list);
 /* The plan that a word names: a number, a name (the newest of it), or NULL for the newest. -ENOENT with the nearest. */

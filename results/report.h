@@ -61,7 +61,7 @@ int kvl_report_draw(struct kvl_report *report, const char *gnuplot, const struct
 enum { KVL_REPORT_COLOURS = 10 };
 const char *kvl_report_colour(uint32_t index);
 
-/* The page. 0, -ENOMEM (also of an earlier call), -EIO. */
-int kvl_report_write(const struct kvl_report *report, FILE *out, struct kvl_err *err);
+/* The page. 0, -ENOMEM (memory was short in an earlier call), -EIO (`out` says so). */
+int kvl_report_write(const struct kvl_report *report, FILE *out);
 
 #endif

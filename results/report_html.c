@@ -198,10 +198,10 @@ static void write_blocks(FILE *out, const struct kvl_report *r)
   (void)fputs(end_section, out);
 }
 
-int kvl_report_write(const struct kvl_report *r, FILE *out, struct kvl_err *err)
+int kvl_report_write(const struct kvl_report *r, FILE *out)
 {
   if (r->status != 0) {
-    return kvl_err_set(err, r->status, "out of memory for the report");
+    return r->status;
   }
   (void)fputs("<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n<meta charset=\"utf-8\"/>\n"
               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<meta name=\"color-scheme\" content=\"light dark\"/>\n"
@@ -218,5 +218,5 @@ int kvl_report_write(const struct kvl_report *r, FILE *out, struct kvl_err *err)
   (void)fputs("</header>\n<main>\n", out);
   write_blocks(out, r);
   (void)fputs("</main>\n</body>\n</html>\n", out);
-  return ferror(out) ? kvl_err_set(err, -EIO, "cannot write the report: %s", strerror(errno)) : 0;
+  return ferror(out) ? -EIO : 0;
 }

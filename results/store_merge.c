@@ -199,6 +199,7 @@ int kvl_store_merge(struct kvl_store *store, const char *from, struct kvl_merge_
   if (rc == SQLITE_OK && with_sweeps != 0) {
     rc = merge_sweeps(store, from, &counted, &code, err);
   }
+  rc = rc != SQLITE_OK || code != 0 ? rc : kvl_store_merge_plans(store, &counted.plans);
   code = kvl_store_finish(store, rc, code, "merge into it", err);
   kvl_store_detach(store);
   if (code == 0) {

@@ -6,10 +6,11 @@
 #include "results/plan.h"
 #include "results/store_sweep_internal.h"
 
-static const char schema[] = "CREATE TABLE IF NOT EXISTS plans (plan INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, request TEXT NOT NULL, answer TEXT NOT NULL, "
+static const char schema[] = "CREATE TABLE IF NOT EXISTS main.plans (plan INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, request TEXT NOT NULL, answer TEXT NOT NULL, "
                              "build TEXT NOT NULL, command TEXT NOT NULL)";
 
-int kvl_store_plan(struct kvl_store *store, const char *name, const char *request, const char *answer, const char *build, const char *command, struct kvl_err *err)
+int kvl_store_plan(struct kvl_store *store, const char *name, const char *request, const char *answer, const char *build, const char *command, int64_t *plan,
+                   struct kvl_err *err)
 {
   sqlite3_stmt *q = NULL;
   int rc = kvl_store_exec(store, "BEGIN IMMEDIATE");
@@ -19,7 +20,30 @@ int kvl_store_plan(struct kvl_store *store, const char *name, const char *reques
                                                     "WHERE NOT EXISTS (SELECT 1 FROM plans WHERE name = ?1 AND request = ?2 AND answer = ?3)",
                                          "ttttt", name, request, answer, build, command);
   rc = kvl_sql_done(q, rc);
+  rc = rc != SQLITE_OK ? rc : kvl_sql_prepare(store, &q, "SELECT plan FROM plans WHERE name = ?1 AND request = ?2 AND answer = ?3", "ttt", name, request, answer);
+  if (rc == SQLITE_OK && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+    *plan = sqlite3_column_int64(q, 0);
+    rc = SQLITE_OK;
+  }
+  (void)sqlite3_finalize(q);
   return kvl_store_finish(store, rc, 0, "store a plan", err);
+}
+
+int kvl_store_merge_plans(struct kvl_store *store, uint32_t *count)
+{
+  int64_t there = 0, before = 0, after = 0;
+  int rc = kvl_sql_number(store, &there, "SELECT count(*) FROM other.sqlite_schema WHERE type = 'table' AND name = 'plans'", 0, 0);
+  if (rc != SQLITE_OK || there == 0) {
+    return rc;
+  }
+  rc = kvl_store_exec(store, schema);
+  rc = rc != SQLITE_OK ? rc : kvl_sql_number(store, &before, "SELECT count(*) FROM main.plans", 0, 0);
+  rc = rc != SQLITE_OK ? rc
+                       : kvl_store_exec(store, "INSERT INTO main.plans (name, request, answer, build, command) SELECT name, request, answer, build, command FROM other.plans o "
+                                               "WHERE NOT EXISTS (SELECT 1 FROM main.plans m WHERE m.name = o.name AND m.request = o.request AND m.answer = o.answer) ORDER BY o.plan");
+  rc = rc != SQLITE_OK ? rc : kvl_sql_number(store, &after, "SELECT count(*) FROM main.plans", 0, 0);
+  *count += (uint32_t)(after - before);
+  return rc;
 }
 
 static char *text_at(sqlite3_stmt *q, int column)

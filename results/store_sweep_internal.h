@@ -26,6 +26,8 @@ void kvl_store_detach(struct kvl_store *store);
 int kvl_store_copy_rows(struct kvl_store *store, const char *table, const char *key, int64_t from, int64_t to);
 /* A run of the other store with everything that belongs to it. */
 int kvl_store_copy_run(struct kvl_store *store, int64_t from, int summary_only, int64_t *run);
+/* The answers of plans that the other store has and this one lacks; *count is added to. An SQLite code. */
+int kvl_store_merge_plans(struct kvl_store *store, uint32_t *count);
 int kvl_store_delete_run(struct kvl_store *store, int64_t run);
 /* Whether somebody who may live works on the sweep. */
 int kvl_store_sweep_running(struct kvl_store *store, int64_t sweep, int *running);

@@ -59,8 +59,9 @@ struct kvl_merge_count {
   uint32_t runs_there;            /* were there already */
   uint32_t runs_unfinished;       /* left out: still running, or cut off */
   uint32_t tasks_replaced;        /* failed here, complete there */
+  uint32_t plans;                 /* answers brought in */
 };
-/* Copies every finished run and every sweep of the store `from` into `store`, in one transaction; what is there already is left as it is, so that
+/* Copies every finished run, every sweep and every plan's answer of the store `from` into `store`, in one transaction; what is there already is left as it is, so that
  * merging twice, or in any order, gives the same. -EINVAL: a task is complete in both with different results (the line names it). `count` is added to. */
 int kvl_store_merge(struct kvl_store *store, const char *from, struct kvl_merge_count *count, struct kvl_err *err);
 

@@ -9,44 +9,103 @@
 
 #include "backend/base/nearest.h"
 #include "results/summary.h"
+#include "traces/decimal.h"
+
+volatile sig_atomic_t kvl_stop;
+
+static void on_signal(int number)
+{
+  (void)number;
+  kvl_stop = 1;
+}
+
+void kvl_stop_on_signals(void)
+{
+  struct sigaction action = {.sa_handler = on_signal};
+  (void)sigaction(SIGINT, &action, NULL);
+  (void)sigaction(SIGTERM, &action, NULL);
+  (void)sigaction(SIGHUP, &action, NULL);
+}
+
+int kvl_cmd_choice(const char *subcommand, const char *option, const char *what, const char *word, const char *const *choices, unsigned count)
+{
+  for (unsigned i = 0; i < count; i++) {
+    if (strcmp(word, choices[i]) == 0) {
+      return (int)i;
+    }
+  }
+  fprintf(stderr, "kvloan %s: --%s=%s: no such %s; did you mean %s?\n", subcommand, option, word, what, kvl_nearest(word, choices, count));
+  return -1;
+}
 
 int kvl_cmd_format(const char *subcommand, const char *word, int *format)
 {
   static const char *const names[] = {"table", "json", "tsv"};
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(word, names[i]) == 0) {
-      *format = i;
-      return 0;
-    }
-  }
-  fprintf(stderr, "kvloan %s: --format=%s: no such format; did you mean %s?\n", subcommand, word, kvl_nearest(word, names, 3));
-  return -1;
+  int choice = kvl_cmd_choice(subcommand, "format", "format", word, names, 3);
+  *format = choice < 0 ? *format : choice;
+  return choice < 0 ? -1 : 0;
 }
 
 int kvl_cmd_check(const char *subcommand, const char *word, int *check)
 {
   static const char *const names[] = {"all", "sample", "none"};
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(word, names[i]) == 0) {
-      *check = i;
-      return 0;
-    }
+  int choice = kvl_cmd_choice(subcommand, "check", "choice", word, names, 3);
+  *check = choice < 0 ? 0 : choice;
+  return choice < 0 ? -1 : 0;
+}
+
+int kvl_cmd_plane(const char *subcommand, const char *word, const char **plane)
+{
+  static const char *const names[] = {"model", "host", "cuda"};
+  int choice = kvl_cmd_choice(subcommand, "plane", "plane", word, names, 3);
+  *plane = choice < 0 ? *plane : names[choice];
+  return choice < 0 ? -1 : 0;
+}
+
+int kvl_cmd_count(const char *subcommand, const char *option, const char *word, uint32_t max, uint32_t *value)
+{
+  const char *end = word;
+  uint64_t number = 0;
+  if (kvl_decimal_read(&end, 0, max, &number) != 0 || *end != '\0' || number < 1) {
+    fprintf(stderr, "kvloan %s: --%s=%s: not a number from 1 to %u\n", subcommand, option, word, (unsigned)max);
+    return -1;
   }
-  fprintf(stderr, "kvloan %s: --check=%s: no such choice; did you mean %s?\n", subcommand, word, kvl_nearest(word, names, 3));
-  return -1;
+  *value = (uint32_t)number;
+  return 0;
 }
 
 int kvl_cmd_threads(const char *subcommand, const char *word, unsigned *threads)
 {
-  char *end;
-  errno = 0;
-  unsigned long n = strtoul(word, &end, 10);
-  if (end == word || *end != '\0' || errno != 0 || n < 1 || n > 256) {
-    fprintf(stderr, "kvloan %s: --threads=%s: not a number from 1 to 256\n", subcommand, word);
+  uint32_t number = 0;
+  int rc = kvl_cmd_count(subcommand, "threads", word, 256, &number);
+  *threads = rc == 0 ? number : *threads;
+  return rc;
+}
+
+int kvl_cmd_set(const char *subcommand, const char *word, const char **sets, unsigned *count, unsigned max)
+{
+  if (word[0] == '=' || strchr(word, '=') == NULL) {
+    fprintf(stderr, "kvloan %s: --set=%s: must be KEY=VALUE, for example policy.hot_rows=4096\n", subcommand, word);
     return -1;
   }
-  *threads = (unsigned)n;
+  if (*count == max) {
+    fprintf(stderr, "kvloan %s: more than %u --set options\n", subcommand, max);
+    return -1;
+  }
+  sets[(*count)++] = word;
   return 0;
+}
+
+int kvl_cmd_seed(const char *subcommand, const char *word, char text[KVL_CMD_SEED_MAX], const char **sets, unsigned *count, unsigned max)
+{
+  const char *end = word;
+  uint64_t seed = 0;
+  if (kvl_decimal_read(&end, 0, UINT64_MAX, &seed) != 0 || *end != '\0') {
+    fprintf(stderr, "kvloan %s: --seed=%s: not a whole number from 0 to %llu\n", subcommand, word, (unsigned long long)UINT64_MAX);
+    return -1;
+  }
+  (void)snprintf(text, KVL_CMD_SEED_MAX, "seed=%llu", (unsigned long long)seed);
+  return kvl_cmd_set(subcommand, text, sets, count, max);
 }
 
 int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const struct option *options, int result)

@@ -1,7 +1,6 @@
 /* kvloan calibrate: a node's hardware descriptor, from measurement. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,46 +28,16 @@ static const char help[] =
   "  --refit=FILE.json  fit the points of an earlier calibration anew; needs no GPU\n"
   "  --format=FORMAT    table (what was measured, fits, residuals), json (the descriptor) or tsv (the points); default: table\n";
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
-
 static void say(void *context, const char *what, uint32_t percent)
 {
   (void)context;
   fprintf(stderr, "\r\033[K%3u %%  %s", percent, what);
 }
 
-/* Written beside and renamed: nothing half written is left that looks whole. */
-static int write_file(const char *path, const struct kvl_calibration *c, struct kvl_err *err)
+static int put_descriptor(FILE *out, const void *calibration)
 {
-  size_t room = strlen(path) + 8;
-  char *part = malloc(room);
-  if (part == NULL) {
-    return kvl_err_set(err, -ENOMEM, "no memory");
-  }
-  (void)snprintf(part, room, "%s.part", path);
-  FILE *out = fopen(part, "w");
-  int rc = out == NULL ? -errno : 0;
-  if (rc == 0) {
-    errno = 0;
-    kvl_calibrate_write(out, KVL_FORMAT_JSON, c);
-    bool failed = fflush(out) != 0 || ferror(out) != 0;
-    int code = errno;
-    failed = fclose(out) != 0 || failed;
-    rc = failed ? -(code != 0 ? code : EIO) : 0;
-    rc = rc == 0 && rename(part, path) != 0 ? -errno : rc;
-    if (rc != 0) {
-      (void)remove(part);
-    }
-  }
-  rc = rc == 0 ? 0 : kvl_err_set(err, rc, "%s: %s", path, strerror(-rc));
-  free(part);
-  return rc;
+  kvl_calibrate_write(out, KVL_FORMAT_JSON, calibration);
+  return 0;
 }
 
 /* Before minutes of measuring: is there a place for what comes of them? */
@@ -143,7 +112,7 @@ int kvl_cmd_calibrate(int argc, char **argv)
     {NULL, 0, NULL, 0},
   };
   const char *out = NULL, *name = NULL, *from = NULL, *refit = NULL;
-  struct kvl_probe_config config = {.seed = 1, .stop = &stop, .host_bytes = default_host_bytes()};
+  struct kvl_probe_config config = {.seed = 1, .stop = &kvl_stop, .host_bytes = default_host_bytes()};
   int option, format = KVL_FORMAT_TABLE;
   bool measured_options = false;
   optind = 1;
@@ -207,10 +176,7 @@ int kvl_cmd_calibrate(int argc, char **argv)
     fprintf(stderr, "kvloan calibrate: a name has 1 to %d bytes\n", (int)KVL_NAME_MAX - 1);
     return 2;
   }
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   struct kvl_err err;
   struct kvl_calibration *c = calloc(1, sizeof *c);
   int rc = c == NULL ? kvl_err_set(&err, -ENOMEM, "no memory") : out != NULL ? check_place(out, &err) : 0;
@@ -228,7 +194,7 @@ int kvl_cmd_calibrate(int argc, char **argv)
     }
     rc = kvl_calibrate_fit(c, &err);
   }
-  rc = rc != 0 || out == NULL ? rc : write_file(out, c, &err);
+  rc = rc != 0 || out == NULL ? rc : kvl_place_write(out, put_descriptor, c, &err);
   if (rc == 0) {
     kvl_calibrate_write(stdout, (enum kvl_format)format, c);
     if (out != NULL) {

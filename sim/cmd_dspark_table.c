@@ -1,7 +1,6 @@
 /* kvloan dspark-table: the table by which drafts are scheduled, from runs. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,48 +25,10 @@ static const char help[] =
   "  --plane=model|host|cuda   where the runs are timed (default: model)\n"
   "  --threads=N          default: all cores; the result does not depend on it\n";
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
-
 static void say(void *context, const char *what)
 {
   (void)context;
   fprintf(stderr, "\r\033[K%s ...", what);
-}
-
-/* Written beside and renamed: nothing half written is left that looks whole. */
-static int write_file(const char *path, const char *text, struct kvl_err *err)
-{
-  struct kvl_err why;
-  if (kvl_place_check(path, &why) != 0) {
-    return kvl_err_set(err, -EINVAL, "%s: %s", path[0] == '\0' ? "--out=" : path, why.text);
-  }
-  size_t n = strlen(path) + 8;
-  char *part = malloc(n);
-  if (part == NULL) {
-    return kvl_err_set(err, -ENOMEM, "no memory");
-  }
-  (void)snprintf(part, n, "%s.part", path);
-  FILE *out = fopen(part, "w");
-  int rc = out == NULL ? -errno : 0;
-  if (rc == 0) {
-    bool failed = fputs(text, out) < 0;
-    int code = errno;
-    failed = fclose(out) != 0 || failed;
-    rc = failed ? -(errno != 0 ? errno : code) : 0;
-    rc = rc == 0 && rename(part, path) != 0 ? -errno : rc;
-    if (rc != 0) {
-      (void)remove(part);
-    }
-  }
-  rc = rc == 0 ? 0 : kvl_err_set(err, rc, "%s: %s", path, strerror(-rc));
-  free(part);
-  return rc;
 }
 
 int kvl_cmd_dspark_table(int argc, char **argv)
@@ -78,7 +39,7 @@ int kvl_cmd_dspark_table(int argc, char **argv)
     {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
   };
   const char *sets[SETS_MAX], *out = NULL, *name = NULL;
-  struct kvl_dspark_table_options o = {.sets = sets, .plane = "model", .stop = &stop};
+  struct kvl_dspark_table_options o = {.sets = sets, .plane = "model", .stop = &kvl_stop};
   int option;
   optind = 1;
   opterr = 0;
@@ -101,14 +62,14 @@ int kvl_cmd_dspark_table(int argc, char **argv)
       break;
     }
     case 's':
-      if (o.set_count == SETS_MAX) {
-        fprintf(stderr, "kvloan dspark-table: more than %d --set options\n", SETS_MAX);
+      if (kvl_cmd_set("dspark-table", optarg, sets, &o.set_count, SETS_MAX) != 0) {
         return 2;
       }
-      sets[o.set_count++] = optarg;
       break;
     case 'p':
-      o.plane = optarg;
+      if (kvl_cmd_plane("dspark-table", optarg, &o.plane) != 0) {
+        return 2;
+      }
       break;
     case 't':
       if (kvl_cmd_threads("dspark-table", optarg, &o.threads) != 0) {
@@ -127,10 +88,7 @@ int kvl_cmd_dspark_table(int argc, char **argv)
     return 2;
   }
   o.scenario = argv[optind];
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   bool terminal = isatty(STDERR_FILENO) == 1;
   o.say = terminal ? say : NULL;
   struct kvl_err err;
@@ -142,7 +100,7 @@ int kvl_cmd_dspark_table(int argc, char **argv)
   }
   rc = rc != 0 ? rc : kvl_dspark_table_descriptor(&o, &table, name, &text, &err);
   if (rc == 0 && out != NULL) {
-    rc = write_file(out, text, &err);
+    rc = kvl_place_write_text(out, text, &err);
   } else if (rc == 0) {
     fputs(text, stdout);
   }

@@ -1,14 +1,12 @@
 /* kvloan explain RUN: why a stored run behaves as it does, and what to turn next. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "backend/base/nearest.h"
 #include "results/select.h"
 #include "sim/cmd.h"
 #include "sim/explain_write.h"
@@ -32,14 +30,6 @@ static const char help[] =
   "  --quiet              no progress line\n"
   "\n"
   "RUN is an id, a name or its start, or latest; latest:mode=fixed and the like choose among runs (kvloan results --help).\n";
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
 
 static void show_progress(void *context, uint32_t done, uint32_t total)
 {
@@ -77,13 +67,10 @@ static int objective_of(const char *word, int *objective)
   const char *names[KVL_OBJECTIVES];
   for (int i = 0; i < KVL_OBJECTIVES; i++) {
     names[i] = kvl_objective_name((enum kvl_objective)i);
-    if (strcmp(word, names[i]) == 0) {
-      *objective = i;
-      return 0;
-    }
   }
-  fprintf(stderr, "kvloan explain: --for=%s: no such figure; did you mean %s?\n", word, kvl_nearest(word, names, KVL_OBJECTIVES));
-  return -1;
+  int choice = kvl_cmd_choice("explain", "for", "figure", word, names, KVL_OBJECTIVES);
+  *objective = choice < 0 ? *objective : choice;
+  return choice < 0 ? -1 : 0;
 }
 
 /* 0; 2: usage, said; -1: --help. */
@@ -121,11 +108,9 @@ static int parse(struct call *c, int argc, char **argv)
       }
       break;
     case 's':
-      if (c->options.set_count == SETS_MAX) {
-        fprintf(stderr, "kvloan explain: more than %d --set options\n", SETS_MAX);
+      if (kvl_cmd_set("explain", optarg, c->sets, &c->options.set_count, SETS_MAX) != 0) {
         return 2;
       }
-      c->sets[c->options.set_count++] = optarg;
       break;
     case 'f':
       if (kvl_cmd_format("explain", optarg, &c->format) != 0) {
@@ -176,13 +161,17 @@ static int explain(const struct call *call, struct kvl_store *store, const struc
   if (rc == 0 && !run->has_summary) {
     rc = kvl_err_set(err, -EINVAL, "%s: run %lld is %s and has no summary to explain", c.store, (long long)run->id, kvl_stored_status_name(run->status));
   }
+  if (rc == 0 && run->summary.steps == 0) {
+    rc = kvl_err_set(err, -EINVAL, "%s: run %lld is %s and ended before its first decode step: there is nothing to explain", c.store, (long long)run->id,
+                     kvl_stored_status_name(run->status));
+  }
   rc = rc != 0 ? rc : load_scenario(store, run, &c, &json, name, sizeof name, &doc, err);
   rc = rc != 0 ? rc : kvl_explain_read(facts, store, run, kvl_scenario_of(doc), err);
   (void)clock_gettime(CLOCK_MONOTONIC, &began);
   if (rc == 0 && c.options.knobs > 0) {
     c.options.objective = c.objective >= 0 ? (enum kvl_objective)c.objective : kvl_objective_of(kvl_scenario_of(doc));
     c.options.sets = c.sets;
-    c.options.stop = &stop;
+    c.options.stop = &kvl_stop;
     bool terminal = !c.quiet && isatty(STDERR_FILENO) == 1;
     c.options.progress = terminal ? show_progress : NULL;
     c.options.progress_context = &began;
@@ -214,10 +203,7 @@ int kvl_cmd_explain(int argc, char **argv)
     }
     return code < 0 ? 0 : code;
   }
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   struct kvl_err err = {""};
   struct kvl_store_options reading = {.read_only = 1};
   struct kvl_store *store = NULL;

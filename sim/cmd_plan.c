@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,16 +38,9 @@ static const char help[] =
   "  --take-over            go on with a plan of a process on another machine that is gone\n"
   "  --format=table|json|tsv, --quiet\n";
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
-
 struct call {
   const char *plan, *store, *scenario, *workload, *gpu_hour, *show;
+  double price; /* --gpu-hour */
   const char *set[SETS_MAX], *target[TARGETS_MAX];
   unsigned sets, targets;
   uint32_t jobs, threads;
@@ -63,15 +55,12 @@ static int complain(const char *text, const char *detail)
   return 2;
 }
 
-static int count_of(const char *name, const char *word, uint32_t max, uint32_t *value)
+static int price_of(const char *word, double *price)
 {
-  char *end = NULL;
-  unsigned long n = word[0] >= '0' && word[0] <= '9' ? strtoul(word, &end, 10) : 0;
-  if (n < 1 || n > max || *end != '\0') {
-    fprintf(stderr, "kvloan plan: --%s=%s: not a number from 1 to %u\n", name, word, (unsigned)max);
-    return 2;
+  if (kvl_plan_price(word, price) != 0) {
+    fprintf(stderr, "kvloan plan: --gpu-hour=%s: must be a price, a number from 1e-06 to 1e+15 (without the option, cost is in GPU hours)\n", word);
+    return -1;
   }
-  *value = (uint32_t)n;
   return 0;
 }
 
@@ -85,6 +74,7 @@ static int parse(struct call *c, int argc, char **argv)
     {"take-over", no_argument, NULL, 'k'},      {"format", required_argument, NULL, 'f'},   {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
   };
+  struct kvl_err err;
   int option, code = 0;
   optind = 1;
   opterr = 0;
@@ -98,6 +88,7 @@ static int parse(struct call *c, int argc, char **argv)
         return complain("more than 16 --target options", "");
       }
       c->target[c->targets++] = optarg;
+      code = kvl_plan_check_target(optarg, &err) != 0 ? complain(err.text, "") : 0;
       break;
     case 'S':
       c->scenario = optarg;
@@ -106,19 +97,17 @@ static int parse(struct call *c, int argc, char **argv)
       c->workload = optarg;
       break;
     case 'g':
-      c->gpu_hour = optarg;
+      c->gpu_hour = price_of(optarg, &c->price) == 0 ? optarg : NULL;
+      code = c->gpu_hour == NULL ? 2 : 0;
       break;
     case 's':
-      if (c->sets == SETS_MAX) {
-        return complain("more than 128 --set options", "");
-      }
-      c->set[c->sets++] = optarg;
+      code = kvl_cmd_set("plan", optarg, c->set, &c->sets, SETS_MAX) != 0 ? 2 : 0;
       break;
     case 'j':
-      code = count_of("jobs", optarg, JOBS_MAX, &c->jobs);
+      code = kvl_cmd_count("plan", "jobs", optarg, JOBS_MAX, &c->jobs) != 0 ? 2 : 0;
       break;
     case 't':
-      code = count_of("threads", optarg, 256, &c->threads);
+      code = kvl_cmd_count("plan", "threads", optarg, 256, &c->threads) != 0 ? 2 : 0;
       break;
     case 'p':
       c->showing = true;
@@ -146,6 +135,9 @@ static int parse(struct call *c, int argc, char **argv)
   int words = argc - optind;
   if (c->store == NULL) {
     return complain("where to? --store=FILE", " (kvloan plan --help tells more)");
+  }
+  if (c->showing && (c->sets > 0 || c->targets > 0 || c->jobs > 0 || c->take_over || c->workload != NULL || c->gpu_hour != NULL)) {
+    return complain("--show prints a stored plan: it takes no other option but --store and --format", "");
   }
   if (c->showing ? words != 0 || c->scenario != NULL : (words == 1) == (c->scenario != NULL) || words > 1) {
     return complain(c->showing ? "--show prints a stored plan and takes no other" : words > 1 ? "one plan at a time" : words == 1 ? "a plan or --scenario, not both" : "which plan?",
@@ -193,9 +185,9 @@ static int run_round(void *context, const struct kvl_sweep *design, bool summary
   const struct call *c = context;
   struct kvl_sweep_outcome outcome;
   struct kvl_sweep_call call = {.design = design->name, .store = c->store, .plane = "model", .command = c->command, .share = {0, 1}, .jobs = c->jobs,
-                                .threads = c->threads, .summary_only = summary_only, .take_over = c->take_over, .stop = &stop,
+                                .threads = c->threads, .summary_only = summary_only, .take_over = c->take_over, .stop = &kvl_stop,
                                 .quiet = c->quiet || isatty(STDERR_FILENO) != 1};
-  if (stop != 0) {
+  if (kvl_stop != 0) {
     return kvl_err_set(err, -EINTR, "interrupted; the same command goes on");
   }
   int rc = kvl_sweep_run_local(design, &call, &outcome, err);
@@ -235,7 +227,7 @@ static int explain(const struct call *c, const struct kvl_plan_search *s, struct
   return rc;
 }
 
-static void tell_runs(const struct call *c, const struct kvl_plan_search *s)
+static void tell_runs(const struct call *c, const struct kvl_plan_search *s, int64_t plan)
 {
   if (c->quiet || s->best < 0) {
     return;
@@ -244,7 +236,7 @@ static void tell_runs(const struct call *c, const struct kvl_plan_search *s)
   if (s->runner_up >= 0) {
     fprintf(stderr, ", the runner-up run %" PRId64, s->candidate[s->runner_up].result[0].run);
   }
-  fprintf(stderr, " of %s; kvloan report --store=%s --plan=latest makes a page\n", c->store, c->store);
+  fprintf(stderr, " of %s; kvloan report --store=%s --plan=%" PRId64 " makes a page\n", c->store, c->store, plan);
 }
 
 /* The request as a text that is one plan; the caller frees. */
@@ -263,7 +255,8 @@ static char *request_text(const struct call *c)
     kvl_text_json_string(out, c->workload);
   }
   if (c->gpu_hour != NULL) {
-    (void)fprintf(out, ", \"gpu_hour\": %s", c->gpu_hour);
+    char number[KVL_TEXT_NUMBER_MAX];
+    (void)fprintf(out, ", \"gpu_hour\": %s", kvl_text_double(number, c->price));
   }
   (void)fputs("}\n", out);
   if (fclose(out) != 0) {
@@ -278,10 +271,7 @@ static int load(const struct call *c, struct kvl_capacity_plan **plan, struct kv
   if (c->plan != NULL) {
     return kvl_plan_load(plan, c->plan, c->set, c->sets, c->target, c->targets, err);
   }
-  char *end = NULL, name[KVL_PLAN_NAME_MAX + 8];
-  if (c->gpu_hour != NULL && (!(strtod(c->gpu_hour, &end) > 0) || *end != '\0' || strspn(c->gpu_hour, "0123456789.") != strlen(c->gpu_hour))) {
-    return kvl_err_set(err, -EINVAL, "--gpu-hour=%s: must be a price of more than 0", c->gpu_hour);
-  }
+  char name[KVL_PLAN_NAME_MAX + 8];
   char *text = request_text(c);
   const char *slash = strrchr(c->scenario, '/');
   (void)snprintf(name, sizeof name, "%.60s", slash != NULL ? slash + 1 : c->scenario); /* its name; files begin in the current folder */
@@ -297,6 +287,7 @@ static int plan_it(const struct call *c, struct kvl_err *err, bool *met)
   struct explained x = {.facts = NULL};
   struct kvl_store *store = NULL;
   char *answer = NULL;
+  int64_t number = 0;
   int rc = load(c, &plan, err);
   rc = rc != 0 ? rc : kvl_plan_find(&search, plan, run_round, (void *)(uintptr_t)c, err);
   rc = rc != 0 ? rc : explain(c, search, &x, err);
@@ -305,11 +296,11 @@ static int plan_it(const struct call *c, struct kvl_err *err, bool *met)
     rc = answer == NULL ? kvl_err_set(err, -ENOMEM, "out of memory for the answer") : 0;
   }
   rc = rc != 0 ? rc : kvl_store_open(&store, c->store, err);
-  rc = rc != 0 ? rc : kvl_store_plan(store, plan->name, plan->text, answer, KVL_VERSION, c->command, err);
+  rc = rc != 0 ? rc : kvl_store_plan(store, plan->name, plan->text, answer, KVL_VERSION, c->command, &number, err);
   kvl_store_close(store);
   rc = rc != 0 ? rc : kvl_plan_write(stdout, (enum kvl_format)c->format, answer, err);
   if (rc == 0) {
-    tell_runs(c, search);
+    tell_runs(c, search, number);
     *met = search->met;
   }
   free(x.facts);
@@ -352,10 +343,7 @@ int kvl_cmd_plan(int argc, char **argv)
   }
   char *command = kvl_cmd_line(argc, argv);
   c->command = command == NULL ? "" : command;
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   int rc = c->showing ? show(c, &err) : plan_it(c, &err, &met);
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);

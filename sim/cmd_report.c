@@ -1,7 +1,6 @@
 /* kvloan report: one self-contained HTML page about stored runs. */
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +33,6 @@ static const char help[] =
   "\n"
   "RUN is an id, a name or its start, latest, or all; latest:mode=fixed and the like choose among runs (kvloan results --help).\n"
   "Pictures are drawn by gnuplot; without it the page has none, and says so.\n";
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
 
 static void show_progress(void *context, uint32_t done, uint32_t total)
 {
@@ -85,11 +76,9 @@ static int parse(struct call *c, int argc, char **argv)
       c->explain = true;
       break;
     case 's':
-      if (c->set_count == SETS_MAX) {
-        fprintf(stderr, "kvloan report: more than %d --set options\n", SETS_MAX);
+      if (kvl_cmd_set("report", optarg, c->sets, &c->set_count, SETS_MAX) != 0) {
         return 2;
       }
-      c->sets[c->set_count++] = optarg;
       break;
     case 't':
       if (kvl_cmd_threads("report", optarg, &c->threads) != 0) {
@@ -126,38 +115,20 @@ static int parse(struct call *c, int argc, char **argv)
   return 0;
 }
 
-/* Under another name first: nothing half written is left that looks whole. */
-static int write_file(const struct kvl_report *report, const char *path, struct kvl_err *err)
+static int put_page(FILE *out, const void *report)
 {
-  struct kvl_err why;
-  if (kvl_place_check(path, &why) != 0) {
-    return kvl_err_set(err, -EINVAL, "%s: cannot write: %s", path[0] == '\0' ? "--out=" : path, why.text);
-  }
-  size_t size = strlen(path) + 32;
-  char *temporary = malloc(size);
-  if (temporary == NULL) {
-    return kvl_err_set(err, -ENOMEM, "out of memory for the report");
-  }
-  (void)snprintf(temporary, size, "%s.%ld.tmp", path, (long)getpid());
-  FILE *out = fopen(temporary, "we");
-  int rc = out == NULL ? kvl_err_set(err, -errno, "%s: cannot write: %s", path, strerror(errno)) : kvl_report_write(report, out, err);
-  if (out != NULL && fclose(out) != 0 && rc == 0) {
-    rc = kvl_err_set(err, -EIO, "%s: cannot write: %s", path, strerror(errno));
-  }
-  if (rc == 0 && rename(temporary, path) != 0) {
-    rc = kvl_err_set(err, -errno, "%s: cannot write: %s", path, strerror(errno));
-  }
-  if (rc != 0 && out != NULL) {
-    (void)unlink(temporary);
-  }
-  free(temporary);
-  return rc;
+  return kvl_report_write(report, out);
 }
 
 /* To the file or to standard output, and what is to be said about it. */
 static int deliver(const struct call *c, const struct kvl_report *report, int no_pictures, struct kvl_err *err)
 {
-  int rc = c->out == NULL ? kvl_report_write(report, stdout, err) : write_file(report, c->out, err);
+  int rc = 0;
+  if (c->out != NULL) {
+    rc = kvl_place_write(c->out, put_page, report, err);
+  } else if (kvl_report_write(report, stdout) == -ENOMEM) { /* what standard output does not take is told by main */
+    rc = kvl_err_set(err, -ENOMEM, "kvloan report: out of memory");
+  }
   if (rc == 0 && no_pictures) {
     fprintf(stderr, "note: no pictures: gnuplot is not installed (Debian: gnuplot-nox)\n");
   }
@@ -168,7 +139,7 @@ static int report_on(const struct call *c, struct kvl_store *store, const struct
 {
   struct kvl_report_source source = {.store = store, .store_path = c->store, .run = runs, .count = count, .title = c->title, .sets = c->sets,
                                      .set_count = c->set_count};
-  struct kvl_explain_options what_if = {.knobs = KNOBS, .threads = c->threads, .sets = c->sets, .set_count = c->set_count, .stop = &stop};
+  struct kvl_explain_options what_if = {.knobs = KNOBS, .threads = c->threads, .sets = c->sets, .set_count = c->set_count, .stop = &kvl_stop};
   struct kvl_report *report = NULL;
   int no_pictures = 0;
   for (uint32_t r = 0; r < count; r++) {
@@ -237,10 +208,7 @@ int kvl_cmd_report(int argc, char **argv)
     }
     return code < 0 ? 0 : code;
   }
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   struct kvl_err err = {"kvloan report: out of memory"};
   struct kvl_store_options reading = {.read_only = 1};
   struct kvl_store *store = NULL;

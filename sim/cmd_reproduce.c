@@ -3,7 +3,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,14 +26,6 @@ static const char help[] =
   "  --format=table|json|tsv\n"
   "  --threads=N          default: all cores; the result does not depend on it\n"
   "Exit code 0: every row of the verdict is within its bound; 1: not so, or an error.\n";
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
 
 static void say(void *context, const char *what)
 {
@@ -172,17 +163,15 @@ int kvl_cmd_reproduce(int argc, char **argv)
     {"threads", required_argument, NULL, 't'},   {"help", no_argument, NULL, 'h'},            {NULL, 0, NULL, 0},
   };
   int format = KVL_FORMAT_TABLE, option;
-  struct kvl_reproduce_options o = {.scenario = "published-256", .controls = true, .stop = &stop};
+  struct kvl_reproduce_options o = {.scenario = "published-256", .controls = true, .stop = &kvl_stop};
   optind = 1;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case 's':
-      if (o.set_count == KVL_REPRODUCE_SETS_MAX) {
-        fprintf(stderr, "kvloan reproduce: more than %d --set options\n", KVL_REPRODUCE_SETS_MAX);
+      if (kvl_cmd_set("reproduce", optarg, o.sets, &o.set_count, KVL_REPRODUCE_SETS_MAX) != 0) {
         return 2;
       }
-      o.sets[o.set_count++] = optarg;
       break;
     case 'r':
       o.refit = true;
@@ -224,10 +213,7 @@ int kvl_cmd_reproduce(int argc, char **argv)
   struct kvl_err err;
   int rc = rows_path(o.scenario, rows, sizeof rows, &err);
   o.rows = rows;
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   bool terminal = isatty(STDERR_FILENO) == 1;
   o.say = terminal ? say : NULL;
   struct kvl_reproduction result;

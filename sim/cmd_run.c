@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,14 +34,6 @@ static const char help[] =
   "  --threads=N          that resolve selections (default: all cores); the result does not depend on it\n"
   "  --verify             check every invariant after every event (slow)\n"
   "  --quiet              no progress line\n";
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
 
 static void print_notes(const struct kvl_scenario *scenario, const struct kvl_run_result *r, const char *store)
 {
@@ -92,31 +83,32 @@ int kvl_cmd_run(int argc, char **argv)
   };
   const char *sets[SETS_MAX];
   unsigned set_count = 0;
-  char seed[64];
+  char seed[KVL_CMD_SEED_MAX];
   int format = KVL_FORMAT_TABLE, check;
   bool quiet = false;
   uint32_t repeats = 1;
   double confidence = 0.0;
   char *command = kvl_cmd_line(argc, argv);
-  struct kvl_run_options run = {.plane = "model", .command = command, .stop = &stop};
+  struct kvl_run_options run = {.plane = "model", .command = command, .stop = &kvl_stop};
   int option, code = 2;
   optind = 1;
   opterr = 0;
   while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case 's':
-    case 'S':
-      if (set_count == SETS_MAX) {
-        fprintf(stderr, "kvloan run: more than %d --set options\n", SETS_MAX);
+      if (kvl_cmd_set("run", optarg, sets, &set_count, SETS_MAX) != 0) {
         goto out;
       }
-      if (option == 'S') {
-        (void)snprintf(seed, sizeof seed, "seed=%s", optarg);
+      break;
+    case 'S':
+      if (kvl_cmd_seed("run", optarg, seed, sets, &set_count, SETS_MAX) != 0) {
+        goto out;
       }
-      sets[set_count++] = option == 'S' ? seed : optarg;
       break;
     case 'p':
-      run.plane = optarg;
+      if (kvl_cmd_plane("run", optarg, &run.plane) != 0) {
+        goto out;
+      }
       break;
     case 'o':
       run.store = optarg;
@@ -185,10 +177,7 @@ int kvl_cmd_run(int argc, char **argv)
     fprintf(stderr, "%s\n", err.text);
     goto out;
   }
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   if (repeats > 1) {
     struct kvl_run_repeats several = {.scenario = argv[optind], .sets = sets, .set_count = set_count, .doc = doc, .run = &run, .repeats = repeats,
                                       .confidence = confidence > 0.0 ? confidence : 0.95, .format = (enum kvl_format)format, .quiet = quiet};
@@ -213,7 +202,7 @@ int kvl_cmd_run(int argc, char **argv)
     (void)snprintf(title, sizeof title, "%s, %s", s->name, kvl_mode_label(s, label));
     kvl_summary_write(stdout, (enum kvl_format)format, format == KVL_FORMAT_TABLE ? title : s->name, &result.engine.summary);
     print_notes(s, &result, run.store);
-    code = result.mismatches != 0 ? 1 : stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
+    code = result.mismatches != 0 ? 1 : kvl_stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
   }
   kvl_scenario_free(doc);
 out:

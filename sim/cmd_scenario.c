@@ -22,7 +22,7 @@ static const char help[] =
   "          and every value with its origin\n"
   "  json    the same scenario as one line of self-contained JSON: descriptors and defaults written out\n"
   "  keys    every key with its unit, range, default and meaning\n"
-  "  list    the scenarios, models, hardware parts and cost profiles that a scenario can name\n"
+  "  list    what there is: scenarios, the models, hardware parts, cost profiles and speculation that one can name, sweeps and plans\n"
   "\n"
   "FILE is a scenario file, or the name of a listed scenario.\n";
 
@@ -47,11 +47,9 @@ static int parse(int argc, char **argv, bool takes_file, bool takes_format, stru
       return -1;
     }
     if (option == 's' && takes_file) {
-      if (a->set_count == SETS_MAX) {
-        (void)fprintf(stderr, "kvloan scenario: more than %d --set options\n", SETS_MAX);
+      if (kvl_cmd_set("scenario", optarg, a->sets, &a->set_count, SETS_MAX) != 0) {
         return 2;
       }
-      a->sets[a->set_count++] = optarg;
     } else if (option == 'f' && takes_format) {
       if (kvl_cmd_format("scenario", optarg, &a->format) != 0) {
         return 2;

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,18 +33,10 @@ static const char help[] =
   "  --threads=N            in all (default: as many as there are cores); no result depends on it\n"
   "  --format=table|json|tsv, --quiet\n";
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
-
 struct call {
   const char *scenario, *store, *keys, *command;
   const char *set[SETS_MAX];
-  char seed[64];
+  char seed[KVL_CMD_SEED_MAX];
   unsigned sets;
   uint32_t repeats, threads;
   double change, confidence;
@@ -99,14 +90,9 @@ static int parse(struct call *c, int argc, char **argv)
       break;
     case 's':
     case 'S':
-      if (c->sets == SETS_MAX) {
-        fprintf(stderr, "kvloan sensitivity: more than %d --set options\n", (int)SETS_MAX);
+      if ((option == 's' ? kvl_cmd_set("sensitivity", optarg, c->set, &c->sets, SETS_MAX) : kvl_cmd_seed("sensitivity", optarg, c->seed, c->set, &c->sets, SETS_MAX)) != 0) {
         return 2;
       }
-      if (option == 'S') {
-        (void)snprintf(c->seed, sizeof c->seed, "seed=%s", optarg);
-      }
-      c->set[c->sets++] = option == 'S' ? c->seed : optarg;
       break;
     case 'o':
       c->store = optarg;
@@ -167,7 +153,7 @@ static int study(struct kvl_sensitivity *s, const struct call *c, const struct k
   struct kvl_design_cell *cell = calloc(tasks, sizeof *cell);
   const struct kvl_summary **summary = calloc(tasks, sizeof *summary);
   char *points = kvl_sensitivity_points(s), name[KVL_NAME_MAX + 16];
-  struct kvl_sweep_call call = {.store = c->store, .plane = "model", .command = c->command, .summary_only = true, .share = {0, 1}, .stop = &stop,
+  struct kvl_sweep_call call = {.store = c->store, .plane = "model", .command = c->command, .summary_only = true, .share = {0, 1}, .stop = &kvl_stop,
                                 .quiet = c->quiet || isatty(STDERR_FILENO) != 1};
   (void)snprintf(name, sizeof name, "%.70s, sensitivity", scenario->name);
   call.design = name;
@@ -199,10 +185,7 @@ static int run(const struct call *c)
   if (rc == 0 && c->list) {
     kvl_sensitivity_list(stdout, (enum kvl_format)c->format, s);
   } else if (rc == 0) {
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
+    kvl_stop_on_signals();
     rc = study(s, c, doc, &err);
     if (rc == 0) {
       char label[KVL_LABEL_MAX], title[KVL_NAME_MAX + KVL_LABEL_MAX + 2];

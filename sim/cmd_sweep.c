@@ -39,14 +39,6 @@ static const char help[] =
   "  --wait                 wait for the array, then merge its stores into FILE; without it, the command that merges is printed\n"
   "  --sbatch=OPTION        passed on to sbatch, for example --sbatch=--cpus-per-task=8; repeat as you like\n";
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
-
 struct options {
   struct kvl_sweep_call call;
   const char *set[SETS_MAX];
@@ -86,28 +78,6 @@ static int parse_shard(const char *word, struct kvl_sweep_share *share)
   return 0;
 }
 
-static int parse_count(const char *name, const char *word, uint32_t max, uint32_t *value)
-{
-  const char *rest;
-  *value = number(word, max, &rest);
-  if (*value == 0 || *rest != '\0') {
-    fprintf(stderr, "kvloan sweep: --%s=%s: not a number from 1 to %u\n", name, word, (unsigned)max);
-    return 2;
-  }
-  return 0;
-}
-
-static int parse_choice(const char *name, const char *word, const char *const *choices, size_t count)
-{
-  for (size_t i = 0; i < count; i++) {
-    if (strcmp(word, choices[i]) == 0) {
-      return (int)i;
-    }
-  }
-  fprintf(stderr, "kvloan sweep: --%s=%s: no such choice; did you mean %s?\n", name, word, kvl_nearest(word, choices, count));
-  return -1;
-}
-
 /* 0, an exit code, or -1 after --help. */
 static int parse(struct options *o, int argc, char **argv)
 {
@@ -134,22 +104,19 @@ static int parse(struct options *o, int argc, char **argv)
       o->list = true;
       break;
     case 's':
-      if (c->sets == SETS_MAX) {
-        return complain("more than 256 --set options", "");
-      }
-      o->set[c->sets++] = optarg;
+      code = kvl_cmd_set("sweep", optarg, o->set, &c->sets, SETS_MAX) != 0 ? 2 : 0;
       break;
     case 'j':
-      code = parse_count("jobs", optarg, 1024, &c->jobs);
+      code = kvl_cmd_count("sweep", "jobs", optarg, 1024, &c->jobs) != 0 ? 2 : 0;
       break;
     case 't':
-      code = parse_count("threads", optarg, 256, &c->threads);
+      code = kvl_cmd_count("sweep", "threads", optarg, 256, &c->threads) != 0 ? 2 : 0;
       break;
     case 'S':
       code = parse_shard(optarg, &c->share);
       break;
     case 'k':
-      choice = parse_choice("keep", optarg, keeps, 2);
+      choice = kvl_cmd_choice("sweep", "keep", "choice", optarg, keeps, 2);
       code = choice < 0 ? 2 : 0;
       c->summary_only = choice == 1;
       break;
@@ -163,7 +130,7 @@ static int parse(struct options *o, int argc, char **argv)
       c->take_over = true;
       break;
     case 'p':
-      code = parse_choice("plane", optarg, planes, 2) < 0 ? 2 : 0;
+      code = kvl_cmd_choice("sweep", "plane", "choice", optarg, planes, 2) < 0 ? 2 : 0;
       c->plane = optarg;
       break;
     case 'f':
@@ -174,11 +141,11 @@ static int parse(struct options *o, int argc, char **argv)
       c->quiet = true;
       break;
     case 'e':
-      code = parse_choice("engine", optarg, engines, 2) < 0 ? 2 : 0;
+      code = kvl_cmd_choice("sweep", "engine", "choice", optarg, engines, 2) < 0 ? 2 : 0;
       o->engine = optarg;
       break;
     case 'n':
-      code = parse_count("shards", optarg, SHARES_MAX, &c->shards);
+      code = kvl_cmd_count("sweep", "shards", optarg, SHARES_MAX, &c->shards) != 0 ? 2 : 0;
       break;
     case 'w':
       c->wait = true;
@@ -330,7 +297,7 @@ int kvl_cmd_sweep(int argc, char **argv)
     return complain("out of memory", "") - 1;
   }
   o->engine = "local";
-  o->call = (struct kvl_sweep_call){.plane = "model", .share = {0, 1}, .threads = 1, .stop = &stop, .set = o->set};
+  o->call = (struct kvl_sweep_call){.plane = "model", .share = {0, 1}, .threads = 1, .stop = &kvl_stop, .set = o->set};
   int code = parse(o, argc, argv);
   code = code != 0 ? code : check(o, argc - optind);
   if (code == 0) {
@@ -343,10 +310,7 @@ int kvl_cmd_sweep(int argc, char **argv)
   if (code == 0 && o->list) {
     code = list_tasks(sweep, o);
   } else if (code == 0) {
-    struct sigaction action = {.sa_handler = on_signal};
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
+    kvl_stop_on_signals();
     char *command = kvl_cmd_line(argc, argv);
     o->call.command = command == NULL ? "" : command;
     code = run(sweep, o);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -80,17 +79,9 @@ static const struct {
 };
 enum { KNOWN = sizeof known / sizeof known[0], HELP = 1000 };
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
-
 bool kvl_trace_stopped(void)
 {
-  return stop != 0;
+  return kvl_stop != 0;
 }
 
 int kvl_trace_complain(const struct kvl_trace_call *call, int code, const char *format, ...)
@@ -272,7 +263,6 @@ int kvl_trace_fits(const struct kvl_trace_call *call, const struct kvl_selection
 static int run(unsigned command, int argc, char **argv)
 {
   struct kvl_trace_call call = {.command = commands[command].name, .sessions = 0, .limit = UINT32_MAX, .seed = 1, .format = KVL_FORMAT_TABLE};
-  struct sigaction action = {.sa_handler = on_signal};
   int code = parse(&call, commands[command].bit, argc, argv);
   if (code)
     return code;
@@ -281,9 +271,7 @@ static int run(unsigned command, int argc, char **argv)
   if (call.preset != NULL && kvl_preset_find(call.preset) < 0)
     return kvl_trace_complain(&call, 2, "--preset=%s: there is no such preset; did you mean %s?", call.preset,
                               kvl_nearest(call.preset, kvl_preset_names, KVL_PRESETS));
-  (void)sigemptyset(&action.sa_mask);
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
+  kvl_stop_on_signals();
   return commands[command].main(&call);
 }
 

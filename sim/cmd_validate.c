@@ -1,7 +1,6 @@
 /* kvloan validate SCENARIO.json */
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +25,6 @@ static const char help[] =
   "  --record=FILE        keep the decision log\n"
   "  --threads=N          that resolve selections (default: all cores)\n"
   "  --format=table|json|tsv   (--json and --tsv for short)\n";
-
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number)
-{
-  (void)number;
-  stop = 1;
-}
 
 /* What a reader should know beside the table. */
 static void print_notes(const struct kvl_validate_result *r, const struct kvl_run_options *o, uint32_t failed)
@@ -66,10 +57,7 @@ static int validate(const char *path, const char *const *sets, unsigned set_coun
     fprintf(stderr, "%s\n", err.text);
     return 1;
   }
-  struct sigaction action = {.sa_handler = on_signal};
-  (void)sigaction(SIGINT, &action, NULL);
-  (void)sigaction(SIGTERM, &action, NULL);
-  (void)sigaction(SIGHUP, &action, NULL);
+  kvl_stop_on_signals();
   struct kvl_run_options o = *options;
   struct kvl_cmd_progress progress;
   kvl_cmd_progress_begin(&progress, "measured, then forecast: ");
@@ -81,7 +69,7 @@ static int validate(const char *path, const char *const *sets, unsigned set_coun
   kvl_cmd_progress_end(&progress);
   if (rc != 0) {
     fprintf(stderr, "%s\n", err.text);
-    code = stop != 0 ? 130 : 1;
+    code = kvl_stop != 0 ? 130 : 1;
   } else {
     const struct kvl_scenario *s = kvl_scenario_of(doc);
     char title[KVL_NAME_MAX + 96];
@@ -105,7 +93,7 @@ int kvl_cmd_validate(int argc, char **argv)
   };
   const char *sets[SETS_MAX];
   unsigned set_count = 0;
-  struct kvl_run_options run = {.plane = "cuda", .stop = &stop};
+  struct kvl_run_options run = {.plane = "cuda", .stop = &kvl_stop};
   int option, format = KVL_FORMAT_TABLE, check = KVL_CHECK_SAMPLE;
   char *command = kvl_cmd_line(argc, argv); /* before getopt reorders them */
   optind = 1;
@@ -114,18 +102,13 @@ int kvl_cmd_validate(int argc, char **argv)
   while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
     switch (option) {
     case 'p':
-      run.plane = optarg;
+      code = kvl_cmd_plane("validate", optarg, &run.plane) != 0 ? 2 : code;
       break;
     case 'c':
       code = kvl_cmd_check("validate", optarg, &check) != 0 ? 2 : 0;
       break;
     case 's':
-      if (set_count == SETS_MAX) {
-        fprintf(stderr, "kvloan validate: more than %d --set options\n", SETS_MAX);
-        code = 2;
-        break;
-      }
-      sets[set_count++] = optarg;
+      code = kvl_cmd_set("validate", optarg, sets, &set_count, SETS_MAX) != 0 ? 2 : code;
       break;
     case 'o':
       run.store = optarg;

@@ -127,7 +127,10 @@ static void find_binding(struct kvl_explain_facts *f)
   double compute = time > 0.0 ? 100.0 * s->stall_ms_by_cause[KVL_STALL_COMPUTE] / time : 0.0;
   char *text = f->binding;
   size_t size = sizeof f->binding;
-  if (prefill >= 85.0 && f->waiting_mean < 1.0) {
+  if (s->steps == 0) {
+    f->binds = KVL_BINDS_LOAD;
+    (void)snprintf(text, size, "The run ended before its first decode step: there is nothing to say of what binds.");
+  } else if (prefill >= 85.0 && f->waiting_mean < 1.0) {
     f->binds = KVL_BINDS_PREFILL;
     (void)snprintf(text, size, "Prefill is what binds: its GPUs are busy %.0f %% of the time, and hardly a request waits for a decode slot (%.2g on average). Nothing about "
                    "the decode GPUs' memory can help much.", prefill, f->waiting_mean);

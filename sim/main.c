@@ -36,6 +36,16 @@ void kvl_usage(FILE *out)
   }
 }
 
+/* A full disk or a closed pipe must not pass for success. */
+static int finish(int code)
+{
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    fprintf(stderr, "kvloan: standard output could not be written\n");
+    return 1;
+  }
+  return code;
+}
+
 int main(int argc, char **argv)
 {
   (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, with a line that says so */
@@ -45,22 +55,17 @@ int main(int argc, char **argv)
   }
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
     kvl_usage(stdout);
-    return 0;
+    return finish(0);
   }
   if (strcmp(argv[1], "--version") == 0) {
     printf("kvloan %s\n", KVL_VERSION);
-    return 0;
+    return finish(0);
   }
   const char *names[COMMANDS];
   for (int i = 0; i < COMMANDS; i++) {
     names[i] = kvl_commands[i].name;
     if (strcmp(argv[1], kvl_commands[i].name) == 0) {
-      int rc = kvl_commands[i].main(argc - 1, argv + 1);
-      if (fflush(stdout) != 0 || ferror(stdout)) { /* a full disk or a closed pipe must not pass for success */
-        fprintf(stderr, "kvloan: standard output could not be written\n");
-        return 1;
-      }
-      return rc;
+      return finish(kvl_commands[i].main(argc - 1, argv + 1));
     }
   }
   fprintf(stderr, "kvloan: no command '%s'; did you mean '%s'?\n", argv[1], kvl_nearest(argv[1], names, COMMANDS));

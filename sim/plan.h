@@ -63,7 +63,7 @@ struct kvl_plan_axis {
   bool given;                                                 /* by the plan */
 };
 /* The axes that are always there, in this order; those of the plan follow. */
-enum { KVL_AXIS_GPUS, KVL_AXIS_MODE, KVL_AXIS_HOT, KVL_AXIS_PREFETCH, KVL_AXIS_SPECULATION, KVL_AXIS_PAGE, KVL_AXIS_GIVE_BACK, KVL_AXES_OWN };
+enum { KVL_AXIS_GPUS, KVL_AXIS_PREFILL, KVL_AXIS_MODE, KVL_AXIS_HOT, KVL_AXIS_PREFETCH, KVL_AXIS_SPECULATION, KVL_AXIS_PAGE, KVL_AXIS_GIVE_BACK, KVL_AXES_OWN };
 enum { KVL_PLAN_NOT = 255 }; /* an axis that means nothing for a candidate */
 
 struct kvl_capacity_plan {
@@ -91,6 +91,14 @@ int kvl_plan_load(struct kvl_capacity_plan **plan, const char *path, const char 
 int kvl_plan_parse(struct kvl_capacity_plan **plan, const char *text, size_t size, const char *file, const char *const *typed, unsigned typed_count,
                    const char *const *targets, unsigned target_count, struct kvl_err *err);
 void kvl_plan_free(struct kvl_capacity_plan *plan);
+/* Is it "TARGET=NUMBER" as --target takes it? -EINVAL with one line. */
+int kvl_plan_check_target(const char *typed, struct kvl_err *err);
+/* The price of a GPU hour as --gpu-hour takes it: a number from KVL_PLAN_PRICE_MIN to KVL_PLAN_PRICE_MAX; -EINVAL: not one. */
+int kvl_plan_price(const char *word, double *price);
+#define KVL_PLAN_PRICE_MIN 1e-6
+#define KVL_PLAN_PRICE_MAX 1e15
+#define KVL_PLAN_TARGET_MIN 1e-6 /* of any target, in its unit: below and above there is nothing to be had, and limits.* end */
+#define KVL_PLAN_TARGET_MAX 4e9
 
 /* ---- the search ---- */
 
@@ -108,6 +116,7 @@ struct kvl_plan_result {
   bool complete;
   char reason[KVL_PLAN_REASON];   /* why not */
   int64_t run;                    /* in the store */
+  uint32_t point;                 /* of the round's sweep, from 1 */
   struct kvl_summary summary;
 };
 
@@ -119,7 +128,7 @@ struct kvl_plan_candidate {
   bool full_asked;                /* a run in full was made, or tried */
   uint32_t gpus, decode_gpus;     /* in all; of these */
   double price;                   /* of all GPUs, an hour; NaN: not known */
-  uint64_t fit;                   /* sessions of a decode GPU */
+  uint64_t fit, fit_all;          /* sessions of a decode GPU; of all together: host memory is one for them */
   const char *bound_by;           /* what binds there */
   struct kvl_plan_figures bound, screen, full[KVL_PLAN_REPEATS_MAX];
   struct kvl_plan_result result[KVL_PLAN_REPEATS_MAX]; /* in full, by repeat */
@@ -146,6 +155,7 @@ struct kvl_plan_search {
   struct kvl_arena arena;
   struct kvl_plan_candidate *candidate;
   uint32_t candidates, impossible, hopeless, screened, fulls;
+  bool prefill_left_out;          /* more candidates than can be held: GPUs for prefill are as in the scenario */
   struct kvl_plan_round round[KVL_PLAN_ROUNDS_MAX];
   uint32_t rounds;
   bool priced;
@@ -185,9 +195,10 @@ int kvl_plan_compare(const struct kvl_plan_figures *a, unsigned a_parts, const s
 unsigned kvl_plan_parts(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *candidate);
 /* "mode fixed, hot_rows 2048, ..." */
 void kvl_plan_settings_text(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *candidate, char *text, size_t size);
-/* The design of a round: candidates as points. */
+/* The design of a round: candidates as points. Those that come to the same (an axis that the round overrules, nodes that differ in their price alone) are one point;
+ * at[0 .. points) says which, from 0. */
 int kvl_plan_design(struct kvl_sweep **design, const struct kvl_capacity_plan *plan, const char *round, const struct kvl_plan_candidate *const *point, uint32_t points,
-                    uint32_t repeats, uint64_t seed, struct kvl_err *err);
+                    uint32_t repeats, uint64_t seed, uint32_t *at, struct kvl_err *err);
 
 /* plan_screen.c: duration of a step over its verified tokens, misses included, as the JSON text of costs.step_ms_by_tokens. */
 struct kvl_plan_screen;

@@ -259,7 +259,9 @@ static void put_verdict(struct pen *p, const struct kvl_plan_search *s)
   if (s->met) {
     put_line(p, "sentence", "Use %s. It meets every target with every seed; the closest: %s.", what, how);
   } else {
-    put_line(p, "sentence", "The target cannot be met by any of the %u candidates%s. The closest is %s: its %s%s.", (unsigned)s->candidates,
+    char tried[40];
+    (void)snprintf(tried, sizeof tried, s->candidates == 1 ? "the one candidate" : "any of the %u candidates", (unsigned)s->candidates);
+    put_line(p, "sentence", "The target cannot be met by %s%s. The closest is %s: its %s%s.", tried,
              s->all_hopeless ? ", not even with a host link that carries everything in no time" : "", what, how,
              c->seeds > 1 && c->full[0].worst <= 0 ? " with one of the seeds" : "");
   }
@@ -308,7 +310,7 @@ static void put_why(struct pen *p, const struct kvl_plan_search *s, const struct
     kvl_session_bytes(sc, tokens, &b);
     bool resident = sc->mode == KVL_MODE_RESIDENT;
     put_line(p, "sessions", "%" PRIu64 " sessions of %" PRIu64 " tokens fit a decode GPU, %" PRIu64 " in all; the limit is %s (a session takes %s of the %s that a decode GPU has for KV%s)",
-             c->fit, tokens, c->fit * c->decode_gpus, c->bound_by, kvl_text_bytes(a, (double)(resident ? b.resident : b.fixed)),
+             c->fit, tokens, c->fit_all, c->bound_by, kvl_text_bytes(a, (double)(resident ? b.resident : b.fixed)),
              kvl_text_bytes(d, (double)kvl_pool_bytes(sc)), resident ? "" : "; what is left is lent in adaptive mode");
   }
   put_text(p, "run", f != NULL ? f->binding : "not explained: the run has no records in the store");
@@ -499,6 +501,24 @@ static void put_sensitivity(struct pen *p, const struct kvl_plan_search *s)
   close_part(p, ']');
 }
 
+/* Each candidate once: what became of it in the end. */
+struct fates {
+  uint32_t impossible, hopeless, estimated, full;
+};
+
+static struct fates count_fates(const struct kvl_plan_search *s)
+{
+  struct fates n = {0, 0, 0, 0};
+  for (uint32_t i = 0; i < s->candidates; i++) {
+    const struct kvl_plan_candidate *c = &s->candidate[i];
+    n.full += c->seeds > 0;
+    n.impossible += c->seeds == 0 && c->impossible;
+    n.hopeless += c->seeds == 0 && !c->impossible && c->hopeless;
+    n.estimated += c->seeds == 0 && !c->impossible && !c->hopeless;
+  }
+  return n;
+}
+
 static void put_search(struct pen *p, const struct kvl_plan_search *s)
 {
   static const char *const how[] = {"without a single miss: what misses the target so is dropped", "an estimate from miss curves, labelled as such and never an answer", "runs in full"};
@@ -508,6 +528,13 @@ static void put_search(struct pen *p, const struct kvl_plan_search *s)
   put_count(p, "hopeless", s->hopeless);
   put_count(p, "screened", s->screened);
   put_count(p, "in_full", s->fulls);
+  struct fates fates = count_fates(s);
+  open_part(p, "fates", '{'); /* adds up to the candidates */
+  put_count(p, "cannot_be_run", fates.impossible);
+  put_count(p, "hopeless", fates.hopeless);
+  put_count(p, "estimated", fates.estimated);
+  put_count(p, "in_full", fates.full);
+  close_part(p, '}');
   put_text(p, "effort", s->plan->effort_name);
   put_flag(p, "left_out_for_effort", s->short_of_effort);
   open_part(p, "screening_off_by_percent", '{');
@@ -545,6 +572,72 @@ static void put_axes(struct pen *p, const struct kvl_capacity_plan *plan)
   close_part(p, '}');
 }
 
+/* Why none of a node's candidates can be run; NULL: one can. */
+static const char *node_reason(const struct kvl_plan_search *s, unsigned node)
+{
+  const char *why = NULL;
+  for (uint32_t i = 0; i < s->candidates; i++) {
+    if (s->candidate[i].node == node) {
+      if (!s->candidate[i].impossible) {
+        return NULL;
+      }
+      why = why == NULL ? s->candidate[i].reason : why;
+    }
+  }
+  return why;
+}
+
+/* The smallest number that an axis was searched at is the recommendation's, and smaller ones were not asked about. */
+static bool at_the_edge(const struct kvl_plan_search *s, int axis, uint64_t *value)
+{
+  const struct kvl_plan_axis *a = &s->plan->axis[axis];
+  const struct kvl_plan_candidate *c = &s->candidate[s->best];
+  if (c->at[axis] == KVL_PLAN_NOT || a->given || a->values < 2) {
+    return false;
+  }
+  *value = strtoull(a->value[c->at[axis]][0], NULL, 10);
+  for (uint32_t v = 0; v < a->values; v++) {
+    if (strtoull(a->value[v][0], NULL, 10) < *value) {
+      return false;
+    }
+  }
+  return *value > 1;
+}
+
+/* What a reader must know beside the figures. */
+static void put_notes(struct pen *p, const struct kvl_plan_search *s)
+{
+  static const int gpus[] = {KVL_AXIS_GPUS, KVL_AXIS_PREFILL};
+  open_part(p, "notes", '[');
+  for (unsigned n = 0; n < s->plan->nodes && s->best >= 0; n++) {
+    const char *why = node_reason(s, n);
+    if (why != NULL) {
+      put_line(p, NULL, "Node %s cannot be run with any setting that was searched. The first: %s", s->plan->node[n].name, why);
+    }
+  }
+  if (s->best >= 0) {
+    const struct kvl_summary *sum = &s->candidate[s->best].result[0].summary;
+    uint64_t value;
+    if (sum->compute_is_estimate) {
+      put_text(p, NULL, "Step times are an estimate (a roofline over descriptors), neither measured nor fitted, and so is every figure that rests on them.");
+    }
+    if (sum->is_extrapolated) {
+      put_text(p, NULL, "A table, a curve or the cost profile was used outside of what it was made for: times are extrapolated (the notes of kvloan run say which).");
+    }
+    for (int i = 0; i < 2; i++) {
+      if (at_the_edge(s, gpus[i], &value)) {
+        put_line(p, NULL, "Fewer than %" PRIu64 " GPUs for %s were not searched: \"search\": {\"%s\": [...]} in the plan does that.", value, i == 0 ? "decoding" : "prefill",
+                 s->plan->axis[gpus[i]].label);
+      }
+    }
+  }
+  if (s->prefill_left_out) {
+    put_text(p, NULL, "The number of GPUs for prefill is the scenario's and was not searched, because there are too many candidates as it is: "
+                      "\"search\": {\"node.prefill_gpus\": [...]} does that, with fewer values of something else.");
+  }
+  close_part(p, ']');
+}
+
 /* Every run in full, best first as they were ranked; then the screened ones that were not, for the picture. */
 static void put_candidates(struct pen *p, const struct kvl_plan_search *s)
 {
@@ -574,7 +667,8 @@ static void put_candidates(struct pen *p, const struct kvl_plan_search *s)
     close_part(p, '}');
   }
   close_part(p, ']');
-  open_part(p, "not_in_full", '[');
+  put_count(p, "not_in_full_count", s->candidates - count_fates(s).full);
+  open_part(p, "not_in_full", '['); /* the first of them */
   uint32_t shown = 0;
   for (uint32_t i = 0; i < s->candidates && shown < SHOWN_MAX; i++) {
     const struct kvl_plan_candidate *c = &s->candidate[i];
@@ -626,6 +720,9 @@ char *kvl_plan_answer(const struct kvl_plan_search *s, const struct kvl_explain_
     open_part(&p, NULL, '{');
     put_text(&p, "name", plan->node[n].name);
     put_number(&p, "gpu_hour", plan->node[n].gpu_hour);
+    if (node_reason(s, n) != NULL) {
+      put_text(&p, "cannot_be_run", node_reason(s, n));
+    }
     close_part(&p, '}');
   }
   close_part(&p, ']');
@@ -639,6 +736,7 @@ char *kvl_plan_answer(const struct kvl_plan_search *s, const struct kvl_explain_
   put_axes(&p, plan);
   close_part(&p, '}');
   put_verdict(&p, s);
+  put_notes(&p, s);
   put_candidate(&p, "recommendation", s, s->best);
   put_candidate(&p, "runner_up", s, s->runner_up);
   put_reach(&p, s);

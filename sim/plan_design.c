@@ -76,16 +76,48 @@ static void put_point(FILE *out, const struct kvl_capacity_plan *plan, const str
   (void)fputc('}', out);
 }
 
+/* The text of each candidate's point, once; at[p]: which of them. The texts are the caller's to free. */
+static int point_texts(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *const *point, uint32_t points, char **texts, uint32_t *count, uint32_t *at)
+{
+  *count = 0;
+  for (uint32_t p = 0; p < points; p++) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) {
+      return -ENOMEM;
+    }
+    put_point(out, plan, point[p]);
+    if (fclose(out) != 0) {
+      free(text);
+      return -ENOMEM;
+    }
+    at[p] = 0;
+    while (at[p] < *count && strcmp(texts[at[p]], text) != 0) {
+      at[p]++;
+    }
+    if (at[p] < *count) {
+      free(text);
+    } else {
+      texts[(*count)++] = text;
+    }
+  }
+  return 0;
+}
+
 /* A key that a node or an axis sets must not stand in "set" as well as in a point in another order: points come after, so that is fine. */
 int kvl_plan_design(struct kvl_sweep **design, const struct kvl_capacity_plan *plan, const char *round, const struct kvl_plan_candidate *const *point, uint32_t points,
-                    uint32_t repeats, uint64_t seed, struct kvl_err *err)
+                    uint32_t repeats, uint64_t seed, uint32_t *at, struct kvl_err *err)
 {
-  char *text = NULL, name[96];
+  char *text = NULL, name[96], **texts = calloc(points + 1u, sizeof *texts);
   size_t size = 0;
-  FILE *out = open_memstream(&text, &size);
+  uint32_t different = 0;
+  int rc = texts == NULL ? -ENOMEM : point_texts(plan, point, points, texts, &different, at);
+  FILE *out = rc != 0 ? NULL : open_memstream(&text, &size);
   *design = NULL;
   if (out == NULL) {
-    return kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file);
+    rc = kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file);
+    goto free_texts;
   }
   (void)snprintf(name, sizeof name, "%.60s: %.24s", plan->name, round);
   (void)fputs("{\"name\": ", out);
@@ -98,14 +130,18 @@ int kvl_plan_design(struct kvl_sweep **design, const struct kvl_capacity_plan *p
     put(out, &first, plan->set[i].key, plan->set[i].value);
   }
   (void)fputs("},\n \"list\": [\n", out);
-  for (uint32_t p = 0; p < points; p++) {
-    (void)fputs(p > 0 ? ",\n  " : "  ", out);
-    put_point(out, plan, point[p]);
+  for (uint32_t p = 0; p < different; p++) {
+    (void)fprintf(out, "%s%s", p > 0 ? ",\n  " : "  ", texts[p]);
   }
   (void)fprintf(out, "],\n \"repeats\": %u, \"seed\": %" PRIu64 "}\n", (unsigned)repeats, seed);
-  int rc = fclose(out) != 0 ? kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file)
-                            : kvl_sweep_parse(design, text, size, plan->file, plan->typed, plan->typed_count, err);
+  rc = fclose(out) != 0 ? kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file)
+                        : kvl_sweep_parse(design, text, size, plan->file, plan->typed, plan->typed_count, err);
   free(text);
+free_texts:
+  for (uint32_t p = 0; p < different; p++) {
+    free(texts[p]);
+  }
+  free(texts);
   return rc;
 }
 

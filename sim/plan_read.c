@@ -7,8 +7,8 @@
 
 #include "backend/base/nearest.h"
 #include "results/text.h"
+#include "sim/design_json.h"
 #include "sim/plan.h"
-#include "sim/scenario_doc.h"
 
 static const char *const members[] = {"name", "note", "scenario", "set", "model", "costs", "workload", "nodes", "gpu_hour", "target", "search", "effort", "repeats", "seed"};
 enum { MEMBERS = sizeof members / sizeof members[0], SETS_MAX = 160 };
@@ -42,87 +42,7 @@ static int no_memory(const struct kvl_capacity_plan *plan, struct kvl_err *err)
   return kvl_err_set(err, -ENOMEM, "%s: out of memory", plan->file);
 }
 
-static int check_members(const struct kvl_json *object, const char *what, const char *const *known, unsigned count, struct kvl_err *err)
-{
-  if (object->kind != KVL_JSON_OBJECT) {
-    return kvl_scenario_bad(err, object, what, "must be an object, is %s", kvl_json_kind_name(object->kind));
-  }
-  for (const struct kvl_json *child = object->child; child != NULL; child = child->next) {
-    bool found = false;
-    for (unsigned i = 0; i < count; i++) {
-      found = found || strcmp(known[i], child->key) == 0;
-    }
-    if (!found) {
-      return kvl_scenario_bad(err, child, child->key, "not a part of %s (nearest: %s)", what, kvl_nearest(child->key, known, count));
-    }
-  }
-  return 0;
-}
-
-static int read_word(const struct kvl_json *root, const char *key, const char *fallback, size_t most, const char **word, struct kvl_err *err)
-{
-  const struct kvl_json *node = kvl_json_member(root, key);
-  *word = fallback;
-  if (node == NULL) {
-    return fallback == NULL ? kvl_scenario_bad(err, root, key, "is missing") : 0;
-  }
-  if (node->kind != KVL_JSON_STRING) {
-    return kvl_scenario_bad(err, node, key, "must be a string, is %s", kvl_json_kind_name(node->kind));
-  }
-  for (const char *c = node->text; *c != '\0'; c++) {
-    if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-      return kvl_scenario_bad(err, node, key, "holds a control character");
-    }
-  }
-  if (most > 0 && (node->text[0] == '\0' || strlen(node->text) > most)) {
-    return kvl_scenario_bad(err, node, key, "must be 1 to %zu bytes long", most);
-  }
-  *word = node->text;
-  return 0;
-}
-
-/* A positive number; NaN when it is not there. */
-static int read_amount(const struct kvl_json *object, const char *key, double *value, struct kvl_err *err)
-{
-  const struct kvl_json *node = kvl_json_member(object, key);
-  *value = NAN;
-  if (node == NULL) {
-    return 0;
-  }
-  if (node->kind != KVL_JSON_NUMBER) {
-    return kvl_scenario_bad(err, node, key, "must be a number, is %s", kvl_json_kind_name(node->kind));
-  }
-  *value = strtod(node->text, NULL);
-  return *value > 0 && *value < 1e15 ? 0 : kvl_scenario_bad(err, node, key, "must be more than 0, is %s", node->text);
-}
-
-static int read_whole(const struct kvl_json *object, const char *key, uint64_t fallback, uint64_t min, uint64_t max, uint64_t *value, struct kvl_err *err)
-{
-  const struct kvl_json *node = kvl_json_member(object, key);
-  *value = fallback;
-  if (node == NULL) {
-    return 0;
-  }
-  char *end = NULL;
-  errno = 0;
-  unsigned long long n = node->kind == KVL_JSON_NUMBER && node->text[0] != '-' ? strtoull(node->text, &end, 10) : 0;
-  if (end == NULL || *end != '\0' || errno != 0 || n < min || n > max) {
-    return kvl_scenario_bad(err, node, key, "must be a whole number from %llu to %llu (nearest: %llu)", (unsigned long long)min, (unsigned long long)max,
-                            (unsigned long long)(end != NULL && n > max ? max : min));
-  }
-  *value = n;
-  return 0;
-}
-
 /* ---- settings ---- */
-
-static int check_pair(const char *key, const struct kvl_json *value, struct kvl_err *err)
-{
-  if (strcmp(key, "seed") == 0) {
-    return kvl_scenario_bad(err, value, key, "comes from the plan's own \"seed\" and \"repeats\"");
-  }
-  return kvl_scenario_check_value(key, value, err);
-}
 
 static int add_text(struct kvl_capacity_plan *plan, const char *key, const char *value, struct kvl_err *err)
 {
@@ -141,7 +61,7 @@ static int add_text(struct kvl_capacity_plan *plan, const char *key, const char 
 
 static int add_node_value(struct kvl_capacity_plan *plan, const char *key, const struct kvl_json *value, struct kvl_err *err)
 {
-  int rc = check_pair(key, value, err);
+  int rc = kvl_design_pair("the plan's", key, value, err);
   return rc != 0 ? rc : add_text(plan, key, kvl_sweep_json_text(&plan->arena, "", value), err);
 }
 
@@ -162,7 +82,7 @@ static int read_set(struct kvl_capacity_plan *plan, const struct kvl_json *objec
   *pairs = kvl_arena_take(&plan->arena, (n + 1u) * sizeof **pairs);
   int rc = *pairs == NULL ? no_memory(plan, err) : 0;
   for (const struct kvl_json *child = object->child; child != NULL && rc == 0; child = child->next) {
-    rc = check_pair(child->key, child, err);
+    rc = kvl_design_pair("the plan's", child->key, child, err);
     const char *value = rc != 0 ? NULL : kvl_sweep_json_text(&plan->arena, "", child);
     rc = rc == 0 && value == NULL ? no_memory(plan, err) : rc;
     (*pairs)[(*count)++] = (struct kvl_plan_pair){child->key, value};
@@ -246,7 +166,7 @@ static int read_nodes(struct kvl_capacity_plan *plan, const struct kvl_json *roo
   static const char *const known[] = {"name", "set", "gpu_hour"};
   const struct kvl_json *array = kvl_json_member(root, "nodes");
   double price;
-  int rc = read_amount(root, "gpu_hour", &price, err);
+  int rc = kvl_design_amount(root, "gpu_hour", KVL_PLAN_PRICE_MIN, KVL_PLAN_PRICE_MAX, &price, err);
   if (rc != 0) {
     return rc;
   }
@@ -262,10 +182,10 @@ static int read_nodes(struct kvl_capacity_plan *plan, const struct kvl_json *roo
       return kvl_scenario_bad(err, node, "nodes", "up to %d nodes can be compared", (int)KVL_PLAN_NODES_MAX);
     }
     struct kvl_plan_node *to = &plan->node[plan->nodes++];
-    rc = check_members(node, "a node", known, 3, err);
-    rc = rc != 0 ? rc : read_word(node, "name", NULL, KVL_PLAN_NAME_MAX, &to->name, err);
+    rc = kvl_design_members(node, "a node", known, 3, err);
+    rc = rc != 0 ? rc : kvl_design_word(node, "name", NULL, 1, KVL_PLAN_NAME_MAX, &to->name, err);
     rc = rc != 0 ? rc : read_set(plan, kvl_json_member(node, "set"), "set", &to->set, &to->sets, err);
-    rc = rc != 0 ? rc : read_amount(node, "gpu_hour", &to->gpu_hour, err);
+    rc = rc != 0 ? rc : kvl_design_amount(node, "gpu_hour", KVL_PLAN_PRICE_MIN, KVL_PLAN_PRICE_MAX, &to->gpu_hour, err);
     to->gpu_hour = isnan(to->gpu_hour) ? price : to->gpu_hour;
     for (unsigned i = 0; rc == 0 && i + 1 < plan->nodes; i++) {
       if (strcmp(plan->node[i].name, to->name) == 0) {
@@ -283,15 +203,14 @@ static int read_nodes(struct kvl_capacity_plan *plan, const struct kvl_json *roo
 
 /* ---- target ---- */
 
-static int set_target(struct kvl_capacity_plan *plan, const char *key, double value)
+static int target_of(const char *key)
 {
   for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
     if (strcmp(key, targets[t].name) == 0) {
-      plan->target[t] = value;
-      return 0;
+      return t;
     }
   }
-  return -EINVAL;
+  return -1;
 }
 
 static const char *nearest_target(const char *key)
@@ -303,51 +222,119 @@ static const char *nearest_target(const char *key)
   return kvl_nearest(key, names, KVL_PLAN_TARGETS);
 }
 
+/* "TARGET=NUMBER" */
+static int read_typed_target(const char *typed, int *target, double *value, struct kvl_err *err)
+{
+  char key[64];
+  const char *equals = strchr(typed, '=');
+  if (equals == NULL || kvl_design_number(equals + 1, value) != 0 || *value < KVL_PLAN_TARGET_MIN || *value > KVL_PLAN_TARGET_MAX) {
+    return kvl_err_set(err, -EINVAL, "--target=%s: must be TARGET=NUMBER, the number from %.10g to %.10g, for example ttft_p90_s=2", typed, KVL_PLAN_TARGET_MIN, KVL_PLAN_TARGET_MAX);
+  }
+  (void)snprintf(key, sizeof key, "%.*s", (int)(equals - typed), typed);
+  *target = target_of(key);
+  if (*target < 0) {
+    return kvl_err_set(err, -EINVAL, "--target=%s: no such target (nearest: %s)", typed, nearest_target(key));
+  }
+  return *target != KVL_PLAN_HOLD || *value == floor(*value) ? 0 : kvl_err_set(err, -EINVAL, "--target=%s: must be a whole number of sessions", typed);
+}
+
+int kvl_plan_check_target(const char *typed, struct kvl_err *err)
+{
+  int target;
+  double value;
+  return read_typed_target(typed, &target, &value, err);
+}
+
+int kvl_plan_price(const char *word, double *price)
+{
+  return kvl_design_number(word, price) == 0 && *price >= KVL_PLAN_PRICE_MIN && *price <= KVL_PLAN_PRICE_MAX ? 0 : -EINVAL;
+}
+
 static int read_targets(struct kvl_capacity_plan *plan, const struct kvl_json *root, const char *const *typed, unsigned count, struct kvl_err *err)
 {
   const struct kvl_json *object = kvl_json_member(root, "target");
   bool any = false;
-  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+  int rc = 0, t;
+  for (t = 0; t < KVL_PLAN_TARGETS; t++) {
     plan->target[t] = NAN;
   }
   if (object != NULL && object->kind != KVL_JSON_OBJECT) {
     return kvl_scenario_bad(err, object, "target", "must be an object such as {\"ttft_p90_s\": 2}, is %s", kvl_json_kind_name(object->kind));
   }
-  for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL; child = child->next) {
+  for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL && rc == 0; child = child->next) {
+    t = target_of(child->key);
+    rc = t < 0 ? kvl_scenario_bad(err, child, child->key, "no such target (nearest: %s)", nearest_target(child->key))
+               : kvl_design_amount(object, child->key, KVL_PLAN_TARGET_MIN, KVL_PLAN_TARGET_MAX, &plan->target[t], err);
+    if (rc == 0 && t == KVL_PLAN_HOLD && plan->target[t] != floor(plan->target[t])) {
+      rc = kvl_scenario_bad(err, child, child->key, "must be a whole number of sessions, is %s", child->text);
+    }
+  }
+  for (unsigned i = 0; i < count && rc == 0; i++) {
     double value;
-    int rc = read_amount(object, child->key, &value, err);
-    if (rc != 0) {
-      return rc;
-    }
-    if (set_target(plan, child->key, value) != 0) {
-      return kvl_scenario_bad(err, child, child->key, "no such target (nearest: %s)", nearest_target(child->key));
+    rc = read_typed_target(typed[i], &t, &value, err);
+    if (rc == 0) {
+      plan->target[t] = value;
     }
   }
-  for (unsigned i = 0; i < count; i++) {
-    char key[64], *end = NULL;
-    const char *equals = strchr(typed[i], '=');
-    double value = equals == NULL ? NAN : strtod(equals + 1, &end);
-    if (equals == NULL || end == equals + 1 || *end != '\0' || !(value > 0) || !(value < 1e15)) {
-      return kvl_err_set(err, -EINVAL, "--target=%s: must be TARGET=NUMBER, the number more than 0, for example ttft_p90_s=2", typed[i]);
-    }
-    (void)snprintf(key, sizeof key, "%.*s", (int)(equals - typed[i]), typed[i]);
-    if (set_target(plan, key, value) != 0) {
-      return kvl_err_set(err, -EINVAL, "--target=%s: no such target (nearest: %s)", typed[i], nearest_target(key));
-    }
-  }
-  for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
+  for (t = 0; t < KVL_PLAN_TARGETS; t++) {
     any = any || !isnan(plan->target[t]);
   }
-  return any ? 0 : kvl_scenario_bad(err, root, "target", "is missing: a plan needs at least one (nearest: {\"ttft_p90_s\": 2}, or --target=ttft_p90_s=2)");
+  return rc != 0 || any ? rc : kvl_scenario_bad(err, root, "target", "is missing: a plan needs at least one (nearest: {\"ttft_p90_s\": 2}, or --target=ttft_p90_s=2)");
 }
 
 /* ---- axes ---- */
+
+static bool sets_key(const struct kvl_plan_pair *set, unsigned sets, const char *key)
+{
+  unsigned i = 0;
+  while (i < sets && strcmp(set[i].key, key) != 0) {
+    i++;
+  }
+  return i < sets;
+}
+
+/* A key is set or searched. What the command line sets is not searched, whatever the plan says of it; what the plan sets as well is a mistake. */
+static int check_searched(const struct kvl_capacity_plan *plan, const struct kvl_json *root, const struct kvl_json *array, struct kvl_err *err)
+{
+  bool by_plan = kvl_json_member(kvl_json_member(root, "set"), array->key) != NULL || ((strcmp(array->key, "model") == 0 || strcmp(array->key, "costs") == 0) &&
+                 kvl_json_member(root, array->key) != NULL);
+  by_plan = by_plan || (strncmp(array->key, "workload.", 9) == 0 && kvl_json_member(kvl_json_member(root, "workload"), array->key + 9) != NULL);
+  if (by_plan) {
+    return kvl_scenario_bad(err, array, array->key, "is searched and set (in \"set\", \"workload\", \"model\" or \"costs\"): one of the two");
+  }
+  for (unsigned n = 0; n < plan->nodes; n++) {
+    if (sets_key(plan->node[n].set, plan->node[n].sets, array->key)) {
+      return kvl_scenario_bad(err, array, array->key, "is searched and set by node %s: one of the two", plan->node[n].name);
+    }
+  }
+  return 0;
+}
+
+/* --set holds for every run: a node that sets the key too would win. */
+static int check_typed(const struct kvl_capacity_plan *plan, struct kvl_err *err)
+{
+  for (unsigned i = 0; i < plan->typed_count; i++) {
+    const char *typed = plan->typed[i];
+    if (strncmp(typed, "seed=", 5) == 0) {
+      return kvl_err_set(err, -EINVAL, "--set=%s: a plan's seeds come from its own \"seed\" and \"repeats\"", typed);
+    }
+    for (unsigned n = 0; n < plan->nodes; n++) {
+      for (unsigned k = 0; k < plan->node[n].sets; k++) {
+        if (kvl_design_typed(&typed, 1, plan->node[n].set[k].key) == 0) {
+          return kvl_err_set(err, -EINVAL, "--set=%s: node %s of %s sets that itself", typed, plan->node[n].name, plan->file);
+        }
+      }
+    }
+  }
+  return 0;
+}
 
 static const struct {
   const char *label, *key[KVL_PLAN_AXIS_KEYS];
   unsigned keys;
 } own[KVL_AXES_OWN] = {
   {"node.decode_gpus", {"node.decode_gpus", NULL, NULL}, 1},
+  {"node.prefill_gpus", {"node.prefill_gpus", NULL, NULL}, 1},
   {"mode", {"mode", NULL, NULL}, 1},
   {"policy.hot_rows", {"policy.hot_rows", NULL, NULL}, 1},
   {"policy.prefetch", {"policy.prefetch", "policy.bank_rows", NULL}, 2},
@@ -365,7 +352,7 @@ static int read_axis(struct kvl_capacity_plan *plan, struct kvl_plan_axis *axis,
   axis->given = true;
   for (const struct kvl_json *value = array->child; value != NULL; value = value->next) {
     bool none = strcmp(array->key, "speculation") == 0 && value->kind == KVL_JSON_STRING && strcmp(value->text, "none") == 0;
-    int rc = none ? 0 : check_pair(array->key, value, err);
+    int rc = none ? 0 : kvl_design_pair("the plan's", array->key, value, err);
     if (rc != 0) {
       return rc;
     }
@@ -377,7 +364,7 @@ static int read_axis(struct kvl_capacity_plan *plan, struct kvl_plan_axis *axis,
       return no_memory(plan, err);
     }
     for (uint32_t v = 0; v < axis->values; v++) {
-      if (strcmp(axis->value[v][0] != NULL ? axis->value[v][0] : "\"none\"", text) == 0) {
+      if (kvl_design_same(axis->value[v][0] != NULL ? axis->value[v][0] : "\"none\"", text)) {
         return kvl_scenario_bad(err, value, array->key, "%s is given twice", text);
       }
     }
@@ -413,9 +400,15 @@ static int read_search(struct kvl_capacity_plan *plan, const struct kvl_json *ro
       axis->label = axis->key[0] = child->key;
       axis->keys = 1;
     }
-    int rc = read_axis(plan, axis, child, err);
+    int rc = check_searched(plan, root, child, err);
+    rc = rc != 0 ? rc : read_axis(plan, axis, child, err);
     if (rc != 0) {
       return rc;
+    }
+    if (kvl_design_typed(plan->typed, plan->typed_count, child->key) >= 0) {
+      axis->given = false;
+      axis->values = 0;
+      plan->axes -= axis == &plan->axis[plan->axes - 1] && plan->axes > KVL_AXES_OWN;
     }
   }
   return 0;
@@ -423,57 +416,31 @@ static int read_search(struct kvl_capacity_plan *plan, const struct kvl_json *ro
 
 /* ---- the whole ---- */
 
-/* The scenario is there, as the rounds will look for it: a file's name begins in the plan's folder. */
-static int check_scenario(const struct kvl_capacity_plan *plan, const struct kvl_json *root, struct kvl_err *err)
-{
-  char path[KVL_PATH_CAP];
-  const char *slash = strrchr(plan->file, '/');
-  size_t n = strlen(plan->scenario);
-  bool is_file = strchr(plan->scenario, '/') != NULL || (n > 5 && strcmp(plan->scenario + n - 5, ".json") == 0);
-  int length = slash != NULL && is_file && plan->scenario[0] != '/' ? snprintf(path, sizeof path, "%.*s/%s", (int)(slash - plan->file), plan->file, plan->scenario) : 0;
-  struct kvl_err cause = {""};
-  if (length > 0 && length < (int)sizeof path && access(path, F_OK) == 0) {
-    return 0;
-  }
-  int rc = kvl_scenario_find_scenario(plan->scenario, path, &cause);
-  if (rc != 0) {
-    (void)kvl_scenario_bad(err, kvl_json_member(root, "scenario"), "scenario", "%s", cause.text);
-  }
-  return rc;
-}
-
 static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t size, const char *const *typed_targets, unsigned target_count, struct kvl_err *err)
 {
-  static const char *const efforts[] = {"quick", "normal", "thorough"};
-  static const double rows[] = {8e9, 32e9, 128e9};
+  static const char *const efforts[] = {"normal", "quick", "thorough"};
+  static const double rows[] = {32e9, 8e9, 128e9};
   struct kvl_json *root;
   struct kvl_plan_pair *pairs;
-  unsigned count;
+  unsigned count, effort = 0;
   uint64_t repeats;
+  char path[KVL_PATH_CAP];
   plan->text = kvl_arena_text(&plan->arena, text, size);
   int rc = plan->text == NULL ? no_memory(plan, err) : kvl_json_parse(&plan->arena, text, size, plan->file, &root, err);
   rc = rc != 0 ? rc : root->kind != KVL_JSON_OBJECT
                         ? kvl_err_set(err, -EINVAL, "%s:%u: a plan must be an object, is %s", plan->file, (unsigned)root->line, kvl_json_kind_name(root->kind))
-                        : check_members(root, "a plan", members, MEMBERS, err);
-  const char *slash = strrchr(plan->file, '/'), *base = slash == NULL ? plan->file : slash + 1;
-  size_t length = strlen(base);
-  length = length > 5 && strcmp(base + length - 5, ".json") == 0 ? length - 5 : length;
-  length = length > KVL_PLAN_NAME_MAX ? KVL_PLAN_NAME_MAX : length;
-  const char *by_file = kvl_arena_text(&plan->arena, base, length);
+                        : kvl_design_members(root, "a plan", members, MEMBERS, err);
+  const char *by_file = kvl_design_name(&plan->arena, plan->file, KVL_PLAN_NAME_MAX);
   plan->set = kvl_arena_take(&plan->arena, SETS_MAX * sizeof *plan->set);
-  rc = rc != 0 ? rc : by_file == NULL || plan->set == NULL ? no_memory(plan, err) : read_word(root, "name", by_file, KVL_PLAN_NAME_MAX, &plan->name, err);
-  rc = rc != 0 ? rc : read_word(root, "note", "", 0, &plan->note, err);
-  rc = rc != 0 ? rc : read_word(root, "scenario", NULL, KVL_PATH_CAP - 1, &plan->scenario, err);
-  rc = rc != 0 ? rc : check_scenario(plan, root, err);
-  rc = rc != 0 ? rc : read_word(root, "effort", "normal", 0, &plan->effort_name, err);
-  for (int e = 0; rc == 0 && e < 3; e++) {
-    plan->effort = strcmp(plan->effort_name, efforts[e]) == 0 ? rows[e] : plan->effort;
-  }
-  if (rc == 0 && !(plan->effort > 0)) {
-    rc = kvl_scenario_bad(err, kvl_json_member(root, "effort"), "effort", "must be quick, normal or thorough (nearest: %s)", kvl_nearest(plan->effort_name, efforts, 3));
-  }
-  rc = rc != 0 ? rc : read_whole(root, "repeats", 3, 1, KVL_PLAN_REPEATS_MAX, &repeats, err);
-  rc = rc != 0 ? rc : read_whole(root, "seed", 1, 0, UINT64_C(1) << 53, &plan->seed, err);
+  rc = rc != 0 ? rc : by_file == NULL || plan->set == NULL ? no_memory(plan, err) : kvl_design_word(root, "name", by_file, 1, KVL_PLAN_NAME_MAX, &plan->name, err);
+  rc = rc != 0 ? rc : kvl_design_word(root, "note", "", 0, 0, &plan->note, err);
+  rc = rc != 0 ? rc : kvl_design_word(root, "scenario", NULL, 1, KVL_PATH_CAP - 1, &plan->scenario, err);
+  rc = rc != 0 ? rc : kvl_design_scenario(plan->file, root, plan->scenario, path, err); /* as the rounds will look for it */
+  rc = rc != 0 ? rc : kvl_design_choice(root, "effort", efforts, 3, &effort, err);
+  plan->effort_name = efforts[effort % 3];
+  plan->effort = rows[effort % 3];
+  rc = rc != 0 ? rc : kvl_design_count(root, "repeats", "repeats", 3, 1, KVL_PLAN_REPEATS_MAX, &repeats, err);
+  rc = rc != 0 ? rc : kvl_design_count(root, "seed", "seed", 1, 0, UINT64_C(1) << 53, &plan->seed, err);
   plan->repeats = rc != 0 ? 1 : (uint32_t)repeats;
   rc = rc != 0 ? rc : read_descriptor(plan, root, "model", err);
   rc = rc != 0 ? rc : read_descriptor(plan, root, "costs", err);
@@ -486,11 +453,7 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   rc = rc != 0 ? rc : read_nodes(plan, root, err);
   rc = rc != 0 ? rc : read_targets(plan, root, typed_targets, target_count, err);
   rc = rc != 0 ? rc : read_search(plan, root, err);
-  for (unsigned i = 0; rc == 0 && i < plan->typed_count; i++) {
-    if (strncmp(plan->typed[i], "seed=", 5) == 0) {
-      rc = kvl_err_set(err, -EINVAL, "--set=%s: a plan's seeds come from its own \"seed\" and \"repeats\"", plan->typed[i]);
-    }
-  }
+  rc = rc != 0 ? rc : check_typed(plan, err);
   /* goodput counts what the plan asks for */
   static const char *const limit[] = {"limits.ttft_target_s", "limits.tpot_target_ms"};
   double goal[] = {plan->target[KVL_PLAN_TTFT], plan->target[KVL_PLAN_TPOT]};
@@ -500,12 +463,9 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   for (int g = 0; rc == 0 && g < 2; g++) {
     if (!isnan(goal[g])) {
       char number[40];
-      (void)snprintf(number, sizeof number, "%.6f", goal[g]);
+      (void)snprintf(number, sizeof number, "%.6f", goal[g] > 1e-6 ? goal[g] : 1e-6); /* 0 would be no target */
       rc = add_text(plan, limit[g], kvl_arena_text(&plan->arena, number, strlen(number)), err);
     }
-  }
-  if (rc == 0 && !isnan(plan->target[KVL_PLAN_HOLD]) && plan->target[KVL_PLAN_HOLD] != floor(plan->target[KVL_PLAN_HOLD])) {
-    rc = kvl_scenario_bad(err, root, "concurrency", "must be a whole number of sessions");
   }
   return rc;
 }

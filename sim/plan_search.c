@@ -41,7 +41,7 @@ void kvl_plan_judge(const struct kvl_capacity_plan *plan, const struct kvl_plan_
   f->value[KVL_PLAN_TTFT] = sum->ttft_s.p90;
   f->value[KVL_PLAN_RATE] = sum->request_rate_tok_per_s_p10;
   f->value[KVL_PLAN_TPOT] = sum->tpot_ms.p90;
-  f->value[KVL_PLAN_HOLD] = (double)c->fit * c->decode_gpus;
+  f->value[KVL_PLAN_HOLD] = (double)c->fit_all;
   f->worst = -INFINITY;
   for (int t = 0; t < KVL_PLAN_TARGETS; t++) {
     double asked = plan->target[t], is = f->value[t];
@@ -110,7 +110,7 @@ static struct kvl_plan_figures together(const struct kvl_plan_candidate *c)
   return sum;
 }
 
-/* Another way, not the same with other sizes: node, GPUs, mode, prefetch, speculation, or an axis of the plan's own. */
+/* Another way, not the same with other sizes: node, decode GPUs, mode, prefetch, speculation, or an axis of the plan's own. */
 static bool differ(const struct kvl_capacity_plan *plan, const struct kvl_plan_candidate *a, const struct kvl_plan_candidate *b)
 {
   static const char none[] = "\"none\"";
@@ -123,7 +123,7 @@ static bool differ(const struct kvl_capacity_plan *plan, const struct kvl_plan_c
   }
   bool other = a->node != b->node || strcmp(kind[0], kind[1]) != 0;
   for (unsigned x = 0; x < plan->axes; x++) {
-    bool size = x == KVL_AXIS_HOT || x == KVL_AXIS_PREFETCH || x == KVL_AXIS_PAGE || x == KVL_AXIS_GIVE_BACK;
+    bool size = x == KVL_AXIS_PREFILL || x == KVL_AXIS_HOT || x == KVL_AXIS_PREFETCH || x == KVL_AXIS_PAGE || x == KVL_AXIS_GIVE_BACK;
     other = other || (!size && a->at[x] != b->at[x]);
   }
   return other;
@@ -131,7 +131,7 @@ static bool differ(const struct kvl_capacity_plan *plan, const struct kvl_plan_c
 
 static bool same_class(const struct kvl_plan_candidate *a, const struct kvl_plan_candidate *b)
 {
-  return a->node == b->node && a->at[KVL_AXIS_GPUS] == b->at[KVL_AXIS_GPUS] && a->at[KVL_AXIS_MODE] == b->at[KVL_AXIS_MODE] &&
+  return a->node == b->node && a->at[KVL_AXIS_GPUS] == b->at[KVL_AXIS_GPUS] && a->at[KVL_AXIS_PREFILL] == b->at[KVL_AXIS_PREFILL] && a->at[KVL_AXIS_MODE] == b->at[KVL_AXIS_MODE] &&
          a->at[KVL_AXIS_SPECULATION] == b->at[KVL_AXIS_SPECULATION];
 }
 
@@ -167,37 +167,46 @@ static int run_round(struct finder *f, const char *name, struct kvl_plan_candida
 {
   struct kvl_sweep *design = NULL;
   uint32_t tasks = points * repeats;
-  struct kvl_plan_result *cell = calloc(tasks + 1u, sizeof *cell);
+  struct kvl_plan_result *cell = calloc(tasks + 1u, sizeof *cell), *got = calloc(tasks + 1u, sizeof *got); /* of the candidates; of the design's points */
   const struct kvl_plan_candidate **view = calloc(points + 1u, sizeof *view);
+  uint32_t *at = calloc(points + 1u, sizeof *at);
   *cells = cell;
-  if (cell == NULL || view == NULL || f->s->rounds == KVL_PLAN_ROUNDS_MAX) {
+  if (cell == NULL || got == NULL || view == NULL || at == NULL || f->s->rounds == KVL_PLAN_ROUNDS_MAX) {
+    free(at);
+    free(got);
     free(view);
     return no_memory(f);
   }
   for (uint32_t p = 0; p < points; p++) {
     view[p] = point[p];
   }
-  int rc = kvl_plan_design(&design, f->own, name, view, points, repeats, seed, f->err);
+  int rc = kvl_plan_design(&design, f->own, name, view, points, repeats, seed, at, f->err);
   if (rc == 0) {
     rc = kvl_sweep_resolve(design, f->err);
-    if (rc == -EINVAL && design->reason != NULL && design->impossible == points) { /* an answer too */
-      for (uint32_t t = 0; t < tasks; t++) {
-        (void)snprintf(cell[t].reason, sizeof cell[t].reason, "%.290s", design->reason[t / repeats]);
+    if (rc == -EINVAL && design->reason != NULL && design->impossible == design->points) { /* an answer too */
+      for (uint32_t t = 0; t < kvl_sweep_tasks(design); t++) {
+        (void)snprintf(got[t].reason, sizeof got[t].reason, "%.290s", design->reason[t / repeats]);
       }
       rc = 0;
     } else if (rc == 0) {
-      rc = f->run(f->context, design, summary_only, cell, f->err);
+      rc = f->run(f->context, design, summary_only, got, f->err);
     }
+  }
+  for (uint32_t t = 0; t < tasks && rc == 0; t++) {
+    cell[t] = got[at[t / repeats] * repeats + t % repeats];
+    cell[t].point = at[t / repeats] + 1;
   }
   struct kvl_plan_round *round = &f->s->round[f->s->rounds++];
   (void)snprintf(round->name, sizeof round->name, "%s", name);
-  round->points = points;
+  round->points = rc == 0 ? design->points : points;
   round->repeats = repeats;
   (void)snprintf(round->hash, sizeof round->hash, "%s", design != NULL ? design->hash : "");
-  for (uint32_t t = 0; t < tasks && rc == 0; t++) {
-    round->failed += !cell[t].complete;
+  for (uint32_t t = 0; rc == 0 && t < kvl_sweep_tasks(design); t++) {
+    round->failed += !got[t].complete;
   }
   kvl_sweep_free(design);
+  free(at);
+  free(got);
   free(view);
   return rc;
 }
@@ -206,7 +215,8 @@ static int run_round(struct finder *f, const char *name, struct kvl_plan_candida
 static int scenario_of(struct finder *f, const struct kvl_plan_candidate *c, struct kvl_scenario_doc **doc, struct kvl_err *err)
 {
   struct kvl_sweep *design = NULL;
-  int rc = kvl_plan_design(&design, f->own, "one", &c, 1, 1, f->plan->seed, err);
+  uint32_t at;
+  int rc = kvl_plan_design(&design, f->own, "one", &c, 1, 1, f->plan->seed, &at, err);
   rc = rc != 0 ? rc : kvl_sweep_scenario(design, 0, doc, err);
   kvl_sweep_free(design);
   return rc;
@@ -238,29 +248,56 @@ static void add_pair(struct kvl_plan_axis *axis, const char *first, const char *
   axis->value[axis->values++][1] = second;
 }
 
-/* A scenario of the first node that can be read, in whatever mode. */
+/* What is wrong with the scenario of a node, with its place: the option that says so, or the plan and the node. */
+static int misplaced(struct finder *f, unsigned node, int code, const char *why)
+{
+  for (unsigned i = f->plan->typed_count; i-- > 0;) {
+    const char *typed = f->plan->typed[i];
+    size_t length = strcspn(typed, "=");
+    if (strncmp(why, typed, length) == 0 && why[length] == ':') {
+      return kvl_err_set(f->err, code, "--set=%s: %s", typed, why);
+    }
+  }
+  return kvl_err_set(f->err, code, "%s: %s%s%s%s", f->plan->file, f->plan->nodes > 1 ? "node " : "", f->plan->nodes > 1 ? f->plan->node[node].name : "",
+                     f->plan->nodes > 1 ? ": " : "", why);
+}
+
+/* A scenario that can be read, of the first node and in the first mode that has one. What is not there at all (a descriptor, a file) is an error whichever node names it. */
 static int probe(struct finder *f, struct kvl_scenario_doc **doc)
 {
   static const char *const modes[] = {NULL, "\"adaptive\"", "\"fixed\"", "\"resident\""};
   int rc = 0;
-  for (int m = 0; m < 4; m++) {
-    struct kvl_plan_candidate c = {.node = 0};
-    struct kvl_err err = {""};
-    memset(c.at, KVL_PLAN_NOT, sizeof c.at);
-    if (modes[m] != NULL) {
-      c.extra[c.extras++] = (struct kvl_plan_pair){"mode", modes[m]};
+  bool found = false;
+  for (unsigned node = 0; node < f->plan->nodes; node++) {
+    struct kvl_scenario_doc *one = NULL;
+    struct kvl_err first = {""};
+    int code = -EINVAL;
+    for (int m = 0; m < 4 && code != 0; m++) {
+      struct kvl_plan_candidate c = {.node = (uint8_t)node};
+      struct kvl_err err = {""};
+      memset(c.at, KVL_PLAN_NOT, sizeof c.at);
+      if (modes[m] != NULL) {
+        c.extra[c.extras++] = (struct kvl_plan_pair){"mode", modes[m]};
+      }
+      code = scenario_of(f, &c, &one, &err);
+      if (code == -ENOENT || code == -ENOMEM) {
+        kvl_scenario_free(found ? *doc : NULL);
+        *doc = NULL;
+        return code == -ENOMEM ? no_memory(f) : misplaced(f, node, code, err.text);
+      }
+      first = m == 0 ? err : first;
     }
-    int code = scenario_of(f, &c, doc, &err);
-    if (code == 0) {
-      f->mode = kvl_scenario_of(*doc)->mode;
-      return 0;
-    }
-    if (m == 0) {
-      rc = code;
-      *f->err = err;
+    if (code == 0 && !found) {
+      f->mode = kvl_scenario_of(one)->mode;
+      *doc = one;
+      found = true;
+    } else if (code == 0) {
+      kvl_scenario_free(one);
+    } else if (rc == 0) {
+      rc = misplaced(f, node, code, first.text);
     }
   }
-  return rc;
+  return found ? 0 : rc;
 }
 
 static bool can_speculate(struct finder *f, const char *name)
@@ -303,7 +340,7 @@ static void pin(struct finder *f, const struct kvl_scenario *s, enum kvl_mode mo
     if (axis->given || !(set || by_node)) {
       continue;
     }
-    const uint64_t number[KVL_AXES_OWN] = {[KVL_AXIS_GPUS] = s->node.decode_gpus, [KVL_AXIS_HOT] = s->policy.hot_rows, [KVL_AXIS_PAGE] = s->policy.page_tokens,
+    const uint64_t number[KVL_AXES_OWN] = {[KVL_AXIS_GPUS] = s->node.decode_gpus, [KVL_AXIS_PREFILL] = s->node.prefill_gpus, [KVL_AXIS_HOT] = s->policy.hot_rows, [KVL_AXIS_PAGE] = s->policy.page_tokens,
                                            [KVL_AXIS_GIVE_BACK] = s->policy.give_back_bytes_max};
     static const char *const modes[] = {"\"resident\"", "\"fixed\"", "\"adaptive\""}, *const prefetches[] = {"\"none\"", "\"pool\"", "\"plan\""};
     axis->given = true;
@@ -337,6 +374,13 @@ static int fill_axes(struct finder *f, const struct kvl_scenario *s)
     }
     add_number(f, &axis[KVL_AXIS_GPUS], gpus + 1u);
     add_number(f, &axis[KVL_AXIS_GPUS], 2ull * gpus);
+  }
+  if (!axis[KVL_AXIS_PREFILL].given) { /* as many, one less, one more, half */
+    uint32_t prefill = s->node.prefill_gpus;
+    add_number(f, &axis[KVL_AXIS_PREFILL], prefill);
+    add_number(f, &axis[KVL_AXIS_PREFILL], prefill > 1 ? prefill - 1 : 1);
+    add_number(f, &axis[KVL_AXIS_PREFILL], prefill + 1u);
+    add_number(f, &axis[KVL_AXIS_PREFILL], prefill > 1 ? prefill / 2 : 1);
   }
   if (!axis[KVL_AXIS_MODE].given) {
     add_pair(&axis[KVL_AXIS_MODE], "\"resident\"", NULL);
@@ -432,6 +476,15 @@ static int enumerate(struct finder *f)
 {
   struct kvl_capacity_plan *plan = f->own;
   uint64_t combinations = plan->nodes;
+  struct kvl_plan_axis *prefill = &plan->axis[KVL_AXIS_PREFILL];
+  for (unsigned a = 0; a < plan->axes && combinations <= KVL_PLAN_CANDIDATES_MAX; a++) {
+    combinations *= plan->axis[a].values;
+  }
+  if (combinations > KVL_PLAN_CANDIDATES_MAX && !prefill->given) { /* nobody asked for this one */
+    prefill->values = 1;
+    f->s->prefill_left_out = true;
+  }
+  combinations = plan->nodes;
   for (unsigned a = 0; a < plan->axes; a++) {
     combinations *= plan->axis[a].values;
     if (combinations > KVL_PLAN_CANDIDATES_MAX) {
@@ -465,11 +518,6 @@ static void find_fit(struct kvl_plan_candidate *c, const struct kvl_scenario *s,
   uint64_t page = kvl_page_bytes(s), pool = kvl_pool_bytes(s) / page * page, need = resident ? b.resident : b.fixed;
   c->fit = need > 0 ? pool / need : 0;
   c->bound_by = resident ? "HBM pool: whole histories" : "HBM fixed part";
-  uint64_t host = resident || b.host == 0 ? UINT64_MAX : s->node.host_pool_bytes / b.host / s->node.decode_gpus;
-  if (host < c->fit) {
-    c->fit = host;
-    c->bound_by = "host memory";
-  }
   if (!resident && s->node.sessions_per_gpu_max > 0 && s->node.sessions_per_gpu_max < c->fit) {
     c->fit = s->node.sessions_per_gpu_max;
     c->bound_by = "admission: node.sessions_per_gpu_max";
@@ -477,6 +525,13 @@ static void find_fit(struct kvl_plan_candidate *c, const struct kvl_scenario *s,
   if (s->limits.batch_max > 0 && s->limits.batch_max < c->fit) {
     c->fit = s->limits.batch_max;
     c->bound_by = "admission: limits.batch_max";
+  }
+  uint64_t host = resident || b.host == 0 ? UINT64_MAX : s->node.host_pool_bytes / b.host; /* one pool for all GPUs */
+  c->fit_all = c->fit * s->node.decode_gpus;
+  if (host < c->fit_all) {
+    c->fit = host < c->fit ? host : c->fit;
+    c->fit_all = host;
+    c->bound_by = "host memory";
   }
 }
 
@@ -487,10 +542,13 @@ static int describe(struct finder *f, struct kvl_plan_candidate *c, char **table
   uint64_t input, output, most;
   int rc = scenario_of(f, c, &doc, &why);
   if (rc != 0) {
+    if (rc == -ENOMEM || rc == -ENOENT) {
+      return rc == -ENOMEM ? no_memory(f) : misplaced(f, c->node, rc, why.text);
+    }
     c->impossible = true;
     (void)snprintf(c->reason, sizeof c->reason, "%.290s", why.text);
     f->s->impossible++;
-    return rc == -ENOMEM ? no_memory(f) : 0;
+    return 0;
   }
   const struct kvl_scenario *s = kvl_scenario_of(doc);
   rc = kvl_plan_tokens(s, &input, &output, &most, f->err);
@@ -502,10 +560,6 @@ static int describe(struct finder *f, struct kvl_plan_candidate *c, char **table
   }
   if (rc == 0 && table != NULL && s->mode != KVL_MODE_RESIDENT && s->selection.kind != KVL_SELECT_NONE) {
     rc = kvl_plan_screen_table(f->screen, s, table, f->err);
-  }
-  if (rc == 0 && f->s->workload[0] == '\0') {
-    kvl_explain_workload(s, f->s->workload, sizeof f->s->workload);
-    (void)snprintf(f->s->model, sizeof f->s->model, "%s", s->model.name);
   }
   kvl_scenario_free(doc);
   return rc;
@@ -617,7 +671,7 @@ static int full_round(struct finder *f, const char *name, struct kvl_plan_candid
   for (uint32_t p = 0; p < n && rc == 0; p++) {
     point[p]->full_asked = true;
     point[p]->round = f->s->rounds;
-    point[p]->point = p + 1;
+    point[p]->point = cell[p].point;
     take_cell(f, point[p], 0, &cell[p]);
     f->s->fulls++;
   }
@@ -724,7 +778,7 @@ static void add_neighbour(struct finder *f, const struct kvl_plan_candidate *fro
 
 static int fine_round(struct finder *f)
 {
-  enum { NEIGHBOURS = 8 };
+  enum { NEIGHBOURS = 12 };
   struct kvl_plan_candidate *point[NEIGHBOURS];
   struct kvl_scenario_doc *doc = NULL;
   uint32_t n = 0;
@@ -744,6 +798,9 @@ static int fine_round(struct finder *f)
     }
     if (s->policy.prefetch == KVL_PREFETCH_POOL) {
       add_neighbour(f, c, KVL_AXIS_PREFETCH, s->policy.bank_rows / 2, point, &n);
+      add_neighbour(f, c, KVL_AXIS_PREFETCH, s->policy.bank_rows / 4, point, &n);
+      add_neighbour(f, c, KVL_AXIS_PREFETCH, s->policy.bank_rows / 4 * 3, point, &n);
+      add_neighbour(f, c, KVL_AXIS_PREFETCH, s->policy.bank_rows / 8, point, &n);
     }
     add_neighbour(f, c, KVL_AXIS_PAGE, 2ull * s->policy.page_tokens, point, &n);
     add_neighbour(f, c, KVL_AXIS_GIVE_BACK, 4 * s->policy.give_back_bytes_max, point, &n);
@@ -834,12 +891,16 @@ static int headroom_round(struct finder *f)
   const char *kept = table == NULL ? NULL : kvl_arena_text(&f->arena, table, strlen(table));
   free(table);
   for (int i = 0; i < KVL_PLAN_HEADROOM && rc == 0 && s->load_key != NULL; i++) {
-    struct kvl_plan_candidate *c = &more[i];
+    struct kvl_plan_candidate *c = &more[s->headrooms];
     char number[40];
+    double load = closed ? floor(sc->workload.concurrency * factor[i] + 0.5) : sc->workload.rate_per_s * factor[i];
+    if (closed && load <= (s->headrooms > 0 ? s->headroom[s->headrooms - 1].load : sc->workload.concurrency)) { /* whole sessions: a tenth of four is none */
+      continue;
+    }
     *c = s->candidate[s->best];
     c->extras = 0;
-    s->headroom[i].load = closed ? floor(sc->workload.concurrency * factor[i] + 0.5) : sc->workload.rate_per_s * factor[i];
-    (void)snprintf(number, sizeof number, closed ? "%.0f" : "%.9g", s->headroom[i].load);
+    s->headroom[s->headrooms].load = load;
+    (void)snprintf(number, sizeof number, closed ? "%.0f" : "%.9g", load);
     c->extra[c->extras++] = (struct kvl_plan_pair){s->load_key, kvl_arena_text(&f->arena, number, strlen(number))};
     if (closed) { /* as many rounds of the concurrency as before */
       c->extra[c->extras++] = (struct kvl_plan_pair){"workload.requests", keep(f, (unsigned long long)((double)sc->workload.requests * factor[i] + 0.5))};
@@ -984,7 +1045,7 @@ static int sensitive_round(struct finder *f)
   s->variant_round = s->rounds;
   for (uint32_t v = 0; v < n && rc == 0; v++) {
     s->variant[v].result = cell[v];
-    s->variant[v].point = v + 1;
+    s->variant[v].point = cell[v].point;
     if (cell[v].complete) {
       kvl_plan_judge(f->plan, &variants[v], &cell[v].summary, s->priced, &s->variant[v].figures);
       s->work += (double)cell[v].summary.selections_total + (double)cell[v].summary.prefetch_candidates;
@@ -1045,7 +1106,11 @@ static int search_all(struct finder *f)
   struct kvl_scenario_doc *doc = NULL;
   struct kvl_plan_search *s = f->s;
   int rc = probe(f, &doc);
-  rc = rc != 0 ? rc : fill_axes(f, kvl_scenario_of(doc));
+  if (rc == 0) {
+    kvl_explain_workload(kvl_scenario_of(doc), s->workload, sizeof s->workload);
+    (void)snprintf(s->model, sizeof s->model, "%s", kvl_scenario_of(doc)->model.name);
+    rc = fill_axes(f, kvl_scenario_of(doc));
+  }
   kvl_scenario_free(doc);
   rc = rc != 0 ? rc : enumerate(f);
   rc = rc != 0 ? rc : bound_round(f);

@@ -112,13 +112,20 @@ static const char *human(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_json *
   return isnan(value) ? "-" : kvl_text_human(text, value, value == floor(value) && fabs(value) < 1e9);
 }
 
+const char *kvl_plan_margin(char text[KVL_PLAN_MARGIN_TEXT], double percent)
+{
+  (void)snprintf(text, KVL_PLAN_MARGIN_TEXT, fabs(percent) < 1e5 ? "%+.1f %%" : "%+.2g %%", percent);
+  return text;
+}
+
 static void put_targets(FILE *out, const struct kvl_json *candidate)
 {
   const struct kvl_json *list = kvl_plan_part(candidate, "targets");
   for (const struct kvl_json *t = list == NULL ? NULL : list->child; t != NULL; t = t->next) {
     char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX];
-    (void)fprintf(out, "  %-22s %10s %-8s target %10s   margin %+.1f %%%s\n", kvl_plan_word(t, "target"), human(a, t, "is"), kvl_plan_word(t, "unit"), human(b, t, "asked"),
-                  kvl_plan_number(t, "margin_percent"), kvl_plan_true(t, "met") ? "" : "   MISSED");
+    char margin[KVL_PLAN_MARGIN_TEXT];
+    (void)fprintf(out, "  %-22s %10s %-8s target %10s   margin %s%s\n", kvl_plan_word(t, "target"), human(a, t, "is"), kvl_plan_word(t, "unit"), human(b, t, "asked"),
+                  kvl_plan_margin(margin, kvl_plan_number(t, "margin_percent")), kvl_plan_true(t, "met") ? "" : "   MISSED");
   }
 }
 
@@ -138,6 +145,18 @@ static void put_candidate(FILE *out, const struct kvl_json *c)
   (void)fprintf(out, "  %s seed%s: met by %s of %s; from %s\n", human(a, c, "seeds.runs"), kvl_plan_number(c, "seeds.runs") == 1 ? "" : "s", human(b, c, "seeds.met"), human(d, c, "seeds.complete"), kvl_plan_word(c, "run"));
 }
 
+/* An answer of an earlier build has no fates: then the counts that overlap. */
+const char *kvl_plan_fates(char *text, size_t size, const struct kvl_json *root)
+{
+  bool new = kvl_plan_part(root, "search.fates") != NULL;
+  double all = kvl_plan_number(root, "search.candidates"), none = kvl_plan_number(root, new ? "search.fates.cannot_be_run" : "search.impossible"),
+         hopeless = kvl_plan_number(root, new ? "search.fates.hopeless" : "search.hopeless"),
+         estimated = kvl_plan_number(root, new ? "search.fates.estimated" : "search.screened"), full = kvl_plan_number(root, new ? "search.fates.in_full" : "search.in_full");
+  (void)snprintf(text, size, "%.0f candidate%s: %.0f cannot be run, %.0f dropped as hopeless without a single miss, %.0f left after an estimate from miss curves, %.0f run in full", all,
+                 all == 1 ? "" : "s", none, hopeless, estimated, full);
+  return text;
+}
+
 static void put_table(FILE *out, const struct kvl_json *root)
 {
   char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], line[1600];
@@ -148,14 +167,24 @@ static void put_table(FILE *out, const struct kvl_json *root)
   for (const struct kvl_json *t = part == NULL ? NULL : part->child; t != NULL; t = t->next) {
     (void)fprintf(out, "  %-22s %s\n", t->key, t->text);
   }
+  part = kvl_plan_part(root, "asked.nodes");
+  for (const struct kvl_json *n = part == NULL || part->child == NULL || part->child->next == NULL ? NULL : part->child; n != NULL; n = n->next) {
+    (void)snprintf(line, sizeof line, "node %s%s%s", kvl_plan_word(n, "name"), isnan(kvl_plan_number(n, "gpu_hour")) ? "" : ", a GPU hour at ",
+                   isnan(kvl_plan_number(n, "gpu_hour")) ? "" : kvl_plan_word(n, "gpu_hour"));
+    put_words(out, "  ", line);
+  }
   (void)fputc('\n', out);
   put_words(out, "Answer        ", kvl_plan_word(root, "sentence"));
+  part = kvl_plan_part(root, "notes");
+  for (const struct kvl_json *n = part == NULL ? NULL : part->child; n != NULL; n = n->next) {
+    put_words(out, "  note: ", n->text == NULL ? "" : n->text);
+  }
   part = kvl_plan_part(root, "recommendation");
   if (part != NULL && part->kind == KVL_JSON_OBJECT) {
     (void)fputs(kvl_plan_true(root, "met") ? "\nRecommendation\n" : "\nClosest\n", out);
     put_candidate(out, part);
   }
-  part = kvl_plan_true(root, "met") ? NULL : kvl_plan_part(root, "reach");
+  part = kvl_plan_true(root, "met") || part == NULL || part->kind != KVL_JSON_OBJECT ? NULL : kvl_plan_part(root, "reach");
   if (part != NULL && part->child != NULL) {
     (void)fputs("\nWhat can be reached at all, each target by itself\n", out);
     for (const struct kvl_json *t = part->child; t != NULL; t = t->next) {
@@ -188,8 +217,9 @@ static void put_table(FILE *out, const struct kvl_json *root)
         (void)fprintf(out, "  %-46s %s\n", kvl_plan_word(v, "changed"), kvl_plan_word(v, "reason"));
         continue;
       }
-      (void)fprintf(out, "  %-46s %-8s %+8.1f %% %12s %12s %12s\n", kvl_plan_word(v, "changed"), kvl_plan_true(v, "met") ? "met" : "MISSED",
-                    kvl_plan_number(v, "worst_margin_percent"), human(a, v, "output_throughput_tok_per_s"), human(b, v, "ttft_s_p90"), human(d, v, "request_rate_tok_per_s_p10"));
+      char margin[KVL_PLAN_MARGIN_TEXT];
+      (void)fprintf(out, "  %-46s %-8s %10s %12s %12s %12s\n", kvl_plan_word(v, "changed"), kvl_plan_true(v, "met") ? "met" : "MISSED",
+                    kvl_plan_margin(margin, kvl_plan_number(v, "worst_margin_percent")), human(a, v, "output_throughput_tok_per_s"), human(b, v, "ttft_s_p90"), human(d, v, "request_rate_tok_per_s_p10"));
     }
   }
   if (kvl_plan_part(root, "buy") != NULL) {
@@ -205,15 +235,12 @@ static void put_table(FILE *out, const struct kvl_json *root)
     put_words(out, "    cannot express: ", kvl_plan_word(e, "cannot"));
     put_words(out, "    checked:        ", kvl_plan_word(e, "checked"));
   }
-  (void)fprintf(out, "\nSearch        %s candidates: ", human(a, root, "search.candidates"));
-  (void)fprintf(out, "%s cannot be run, ", human(a, root, "search.impossible"));
-  (void)fprintf(out, "%s hopeless without a single miss, ", human(a, root, "search.hopeless"));
-  (void)fprintf(out, "%s screened from miss curves, ", human(a, root, "search.screened"));
-  (void)fprintf(out, "%s run in full\n", human(a, root, "search.in_full"));
+  (void)fprintf(out, "\nSearch        %s\n", kvl_plan_fates(line, sizeof line, root));
   if (kvl_plan_number(root, "search.screening_off_by_percent.compared") > 0) {
-    (void)fprintf(out, "              screening was off by %.1f %% in output, %.1f %% in first token p90, %.1f %% in rate p10 (median of %s runs in full)\n",
+    (void)fprintf(out, "              screening was off by %.1f %% in output, %.1f %% in first token p90, %.1f %% in rate p10 (median of %s run%s in full)\n",
                   kvl_plan_number(root, "search.screening_off_by_percent.output_throughput"), kvl_plan_number(root, "search.screening_off_by_percent.ttft_p90"),
-                  kvl_plan_number(root, "search.screening_off_by_percent.rate_p10"), human(a, root, "search.screening_off_by_percent.compared"));
+                  kvl_plan_number(root, "search.screening_off_by_percent.rate_p10"), human(a, root, "search.screening_off_by_percent.compared"),
+                  kvl_plan_number(root, "search.screening_off_by_percent.compared") == 1 ? "" : "s");
   }
   if (kvl_plan_true(root, "search.left_out_for_effort")) {
     (void)fprintf(out, "              effort \"%s\" left some runs out: \"effort\": \"thorough\" makes them\n", kvl_plan_word(root, "search.effort"));

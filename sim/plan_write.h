@@ -17,4 +17,10 @@ double kvl_plan_number(const struct kvl_json *node, const char *path);
 const char *kvl_plan_word(const struct kvl_json *node, const char *path);
 int kvl_plan_true(const struct kvl_json *node, const char *path);
 
+/* A margin for people, "+12.5 %"; returns text. */
+enum { KVL_PLAN_MARGIN_TEXT = 32 };
+const char *kvl_plan_margin(char text[KVL_PLAN_MARGIN_TEXT], double percent);
+/* What became of the candidates, in one line: the counts add up; returns text. */
+const char *kvl_plan_fates(char *text, size_t size, const struct kvl_json *root);
+
 #endif

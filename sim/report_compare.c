@@ -242,6 +242,7 @@ static int build(struct kvl_report **report, struct runs *v, int *no_pictures, s
   int rc = evidence(*report, v, no_pictures, err);
   kvl_report_commands(*report, src);
   every_key(*report, v);
+  kvl_report_scenario(*report, src->store, src->run[0]->id, "The scenario of the first run, complete");
   kvl_report_definitions(*report);
   return rc;
 }

@@ -1,4 +1,5 @@
 /* Parts that every report of runs has. */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -128,4 +129,19 @@ void kvl_report_what_if(struct kvl_report *r, const struct kvl_what_if *w)
     kvl_report_text(r, "Of the selections that reach the hot caches (%.1f %% of all), LRU misses %.2f %%; a policy that knows the future would miss %.2f %%, on the run's own selections.",
                     w->bound.reach_percent, w->bound.lru_percent, w->bound.clairvoyant_percent);
   }
+}
+
+void kvl_report_scenario(struct kvl_report *r, struct kvl_store *store, int64_t run, const char *title)
+{
+  char *json = NULL;
+  if (run < 0 || kvl_store_scenario(store, run, &json, NULL) != 0) {
+    return;
+  }
+  cJSON *tree = cJSON_Parse(json);
+  char *text = tree == NULL ? NULL : cJSON_Print(tree);
+  kvl_report_fold(r, title);
+  kvl_report_code(r, text != NULL ? text : json);
+  cJSON_free(text);
+  cJSON_Delete(tree);
+  free(json);
 }

@@ -77,6 +77,14 @@ static void asked(struct kvl_report *r, const struct kvl_json *root)
     (void)snprintf(cell, sizeof cell, "%s", t->text == NULL ? "" : t->text);
     kvl_report_row(r, (const char *const[]){t->key, cell});
   }
+  list = kvl_plan_part(root, "asked.nodes");
+  if (list != NULL && list->child != NULL && list->child->next != NULL) {
+    static const char *const nodes[] = {"node", "price of a GPU hour"};
+    kvl_report_table(r, nodes, 2, "lr");
+    for (const struct kvl_json *n = list->child; n != NULL; n = n->next) {
+      kvl_report_row(r, (const char *const[]){kvl_plan_word(n, "name"), isnan(kvl_plan_number(n, "gpu_hour")) ? "-" : kvl_plan_word(n, "gpu_hour")});
+    }
+  }
   list = kvl_plan_part(root, "asked.searched");
   kvl_report_table(r, axes, 2, "ll");
   for (const struct kvl_json *a = list == NULL ? NULL : list->child; a != NULL; a = a->next) {
@@ -106,10 +114,10 @@ static void candidate(struct kvl_report *r, struct kvl_store *store, const struc
   kvl_report_table(r, columns, 5, "lrrrl");
   const struct kvl_json *list = kvl_plan_part(c, "targets");
   for (const struct kvl_json *t = list == NULL ? NULL : list->child; t != NULL; t = t->next) {
-    char is[CELL], want[CELL], margin[CELL];
+    char is[CELL], want[CELL], margin[KVL_PLAN_MARGIN_TEXT];
     (void)snprintf(is, sizeof is, "%s %s", number(a, t, "is"), kvl_plan_word(t, "unit"));
     (void)snprintf(want, sizeof want, "%s %s", number(b, t, "asked"), kvl_plan_word(t, "unit"));
-    (void)snprintf(margin, sizeof margin, "%+.1f %%", kvl_plan_number(t, "margin_percent"));
+    (void)kvl_plan_margin(margin, kvl_plan_number(t, "margin_percent"));
     kvl_report_row(r, (const char *const[]){kvl_plan_word(t, "target"), is, want, margin, kvl_plan_true(t, "met") ? "met" : "missed"});
   }
   char d[KVL_TEXT_NUMBER_MAX];
@@ -226,12 +234,12 @@ static void full_runs(struct kvl_report *r, struct kvl_store *store, const struc
   kvl_report_text(r, "The first seed of each. Run numbers are those of the store: kvloan results show, explain and report take them.");
   kvl_report_table(r, columns, 9, "llrrrrrrr");
   for (const struct kvl_json *c = list == NULL ? NULL : list->child; c != NULL; c = c->next) {
-    char margin[CELL], cost[KVL_TEXT_NUMBER_MAX], out[KVL_TEXT_NUMBER_MAX], ttft[KVL_TEXT_NUMBER_MAX], rate[KVL_TEXT_NUMBER_MAX], host[KVL_TEXT_NUMBER_MAX], run[CELL];
+    char margin[KVL_PLAN_MARGIN_TEXT], cost[KVL_TEXT_NUMBER_MAX], out[KVL_TEXT_NUMBER_MAX], ttft[KVL_TEXT_NUMBER_MAX], rate[KVL_TEXT_NUMBER_MAX], host[KVL_TEXT_NUMBER_MAX], run[CELL];
     if (kvl_plan_part(c, "reason") != NULL) {
       kvl_report_row(r, (const char *const[]){kvl_plan_word(c, "what"), "failed", kvl_plan_word(c, "reason"), "", "", "", "", "", run_text(run, store, root, c)});
       continue;
     }
-    (void)snprintf(margin, sizeof margin, "%+.1f %%", kvl_plan_number(c, "worst_margin_percent"));
+    (void)kvl_plan_margin(margin, kvl_plan_number(c, "worst_margin_percent"));
     kvl_report_row(r, (const char *const[]){kvl_plan_word(c, "what"), kvl_plan_true(c, "met") ? "yes" : "no", margin, number(cost, c, "cost"),
                                             number(out, c, "output_throughput_tok_per_s"), number(ttft, c, "ttft_s_p90"), number(rate, c, "request_rate_tok_per_s_p10"),
                                             number(host, c, "host_percent"), run_text(run, store, root, c)});
@@ -242,11 +250,10 @@ static void how_sure(struct kvl_report *r, struct kvl_store *store, const struct
 {
   static const char *const columns[] = {"changed", "target", "margin", "output, tok/s", "first token p90, s", "rate p10, tok/s", "run"};
   const struct kvl_json *list = kvl_plan_part(root, "sensitivity");
-  char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], c[KVL_TEXT_NUMBER_MAX], d[KVL_TEXT_NUMBER_MAX];
+  char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], c[KVL_TEXT_NUMBER_MAX];
   kvl_report_section(r, "How sure");
-  kvl_report_text(r, "%s candidates: %s cannot be run, %s miss the target without a single miss of a cache, %s were screened from miss curves, %s were run in full.",
-                  number(a, root, "search.candidates"), number(b, root, "search.impossible"), number(c, root, "search.hopeless"), number(d, root, "search.screened"),
-                  kvl_plan_word(root, "search.in_full"));
+  char line[400];
+  kvl_report_text(r, "%s.", kvl_plan_fates(line, sizeof line, root));
   if (kvl_plan_number(root, "search.screening_off_by_percent.compared") > 0) {
     kvl_report_text(r, "Screening only orders candidates. Against the runs in full it was off by %.1f %% in output, %.1f %% in first token p90 and %.1f %% in rate p10 (medians).",
                     kvl_plan_number(root, "search.screening_off_by_percent.output_throughput"), kvl_plan_number(root, "search.screening_off_by_percent.ttft_p90"),
@@ -261,8 +268,8 @@ static void how_sure(struct kvl_report *r, struct kvl_store *store, const struct
   kvl_report_text(r, "The recommendation with one thing changed, each a run in full:");
   kvl_report_table(r, columns, 7, "llrrrrr");
   for (const struct kvl_json *v = list->child; v != NULL; v = v->next) {
-    char margin[CELL], run[CELL];
-    (void)snprintf(margin, sizeof margin, "%+.1f %%", kvl_plan_number(v, "worst_margin_percent"));
+    char margin[KVL_PLAN_MARGIN_TEXT], run[CELL];
+    (void)kvl_plan_margin(margin, kvl_plan_number(v, "worst_margin_percent"));
     kvl_report_row(r, (const char *const[]){kvl_plan_word(v, "changed"), kvl_plan_part(v, "reason") != NULL ? kvl_plan_word(v, "reason") : kvl_plan_true(v, "met") ? "met" : "missed",
                                             margin, number(a, v, "output_throughput_tok_per_s"), number(b, v, "ttft_s_p90"), number(c, v, "request_rate_tok_per_s_p10"),
                                             run_text(run, store, root, v)});
@@ -286,11 +293,18 @@ static void rest(struct kvl_report *r, const struct kvl_report_source *src, cons
   char command[1600], a[KVL_TEXT_NUMBER_MAX];
   const struct kvl_json *list = kvl_plan_part(root, "not_in_full");
   kvl_report_fold(r, "Candidates that were not run in full");
+  uint32_t listed = 0;
+  for (const struct kvl_json *c = list == NULL ? NULL : list->child; c != NULL; c = c->next) {
+    listed++;
+  }
+  if (kvl_plan_number(root, "not_in_full_count") > listed) {
+    kvl_report_text(r, "The first %u of %.0f.", (unsigned)listed, kvl_plan_number(root, "not_in_full_count"));
+  }
   kvl_report_table(r, columns, 4, "llrr");
   for (const struct kvl_json *c = list == NULL ? NULL : list->child; c != NULL; c = c->next) {
-    char margin[CELL];
+    char margin[KVL_PLAN_MARGIN_TEXT];
     bool known = kvl_plan_part(c, "reason") == NULL;
-    (void)snprintf(margin, sizeof margin, "%+.1f %%", kvl_plan_number(c, "worst_margin_percent"));
+    (void)kvl_plan_margin(margin, kvl_plan_number(c, "worst_margin_percent"));
     kvl_report_row(r, (const char *const[]){kvl_plan_word(c, "what"), known ? kvl_plan_word(c, "why") : kvl_plan_word(c, "reason"), known ? margin : "",
                                             known ? number(a, c, "cost") : ""});
   }
@@ -298,6 +312,8 @@ static void rest(struct kvl_report *r, const struct kvl_report_source *src, cons
   kvl_report_text(r, "The plan goes on where it was, or says that everything is there; the same plan gives the same answer, byte for byte.");
   (void)snprintf(command, sizeof command, "%.1000s\nkvloan results sweeps --store=%.300s\n", plan->command, src->store_path);
   kvl_report_code(r, command);
+  kvl_report_scenario(r, src->store, run_of(src->store, root, kvl_plan_word(kvl_plan_part(root, "recommendation"), "run")),
+                      kvl_plan_true(root, "met") ? "The scenario of the recommendation, complete" : "The scenario of the closest, complete");
   kvl_report_definitions(r);
 }
 
@@ -321,7 +337,11 @@ int kvl_report_of_plan(struct kvl_report **report, const struct kvl_report_sourc
     asked(r, root);
     kvl_report_section(r, "The answer");
     kvl_report_lead(r, "%s", kvl_plan_word(root, "sentence"));
-    if (!kvl_plan_true(root, "met")) {
+    const struct kvl_json *notes = kvl_plan_part(root, "notes");
+    for (const struct kvl_json *n = notes == NULL ? NULL : notes->child; n != NULL; n = n->next) {
+      kvl_report_note(r, "%s", n->text == NULL ? "" : n->text);
+    }
+    if (any && !kvl_plan_true(root, "met")) {
       reach(r, root);
     }
     if (any) {

@@ -1,5 +1,4 @@
 /* The report of one run. */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -150,17 +149,7 @@ static void every_key(struct kvl_report *r, const struct kvl_summary *s)
   }
 }
 
-static void scenario(struct kvl_report *r, const char *json)
-{
-  cJSON *tree = cJSON_Parse(json);
-  char *text = tree == NULL ? NULL : cJSON_Print(tree);
-  kvl_report_fold(r, "The scenario, complete");
-  kvl_report_code(r, text != NULL ? text : json);
-  cJSON_free(text);
-  cJSON_Delete(tree);
-}
-
-static int build(struct kvl_report *r, const struct kvl_report_source *src, const struct kvl_explain_facts *f, const struct kvl_what_if *w, const char *json,
+static int build(struct kvl_report *r, const struct kvl_report_source *src, const struct kvl_explain_facts *f, const struct kvl_what_if *w,
                  int *no_pictures, struct kvl_err *err)
 {
   asked(r, f->scenario);
@@ -171,7 +160,7 @@ static int build(struct kvl_report *r, const struct kvl_report_source *src, cons
   int rc = evidence(r, src, no_pictures, err);
   tables(r, f);
   kvl_report_commands(r, src);
-  scenario(r, json);
+  kvl_report_scenario(r, src->store, f->run->id, "The scenario, complete");
   every_key(r, &f->run->summary);
   kvl_report_definitions(r);
   return rc;
@@ -200,7 +189,7 @@ int kvl_report_of_run(struct kvl_report **report, const struct kvl_report_source
                    kvl_results_when(when, run->started_unix_ms), run->build, run->seed);
     *report = kvl_report_create("Run", src->title != NULL ? src->title : title, subtitle);
     rc = *report == NULL ? kvl_err_set(err, -ENOMEM, "out of memory for the report")
-                         : build(*report, src, facts, src->what_if != NULL ? what_if : NULL, json, no_pictures, err);
+                         : build(*report, src, facts, src->what_if != NULL ? what_if : NULL, no_pictures, err);
   }
   if (rc != 0) {
     kvl_report_destroy(*report);

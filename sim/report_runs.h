@@ -37,6 +37,8 @@ int kvl_report_of_plan(struct kvl_report **report, const struct kvl_report_sourc
 void kvl_report_definitions(struct kvl_report *report);
 void kvl_report_commands(struct kvl_report *report, const struct kvl_report_source *source);
 void kvl_report_what_if(struct kvl_report *report, const struct kvl_what_if *what_if);
+/* The complete scenario of a stored run, folded, under a title; nothing when the run is not there. */
+void kvl_report_scenario(struct kvl_report *report, struct kvl_store *store, int64_t run, const char *title);
 /* A word about a run that is not whole, estimated, or extrapolated; `prefix` names it among others ("A: "), "" when there is one. */
 void kvl_report_cautions(struct kvl_report *report, const struct kvl_stored_run *run, const char *prefix);
 /* The picture's code: -ENOENT (no gnuplot) sets *no_pictures and is no error. */

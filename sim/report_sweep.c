@@ -149,6 +149,19 @@ static void answer(struct kvl_report *r, const struct view *v)
     kvl_report_text(r, "Shortest wait for the first token (p90): %s, %s s.", point_name(name, v->table, ttft), kvl_text_human(a, v->mean[ttft][TTFT], 0));
     kvl_report_text(r, "%u of the %u points are on the front between output and rate: no other point is better in both.", front, v->table->points);
   }
+  uint32_t estimates = 0, outside = 0;
+  for (uint32_t i = 0; i < v->table->points * v->table->repeats; i++) {
+    const struct kvl_stored_task *task = &v->table->task[i];
+    estimates += task->has_summary && task->summary.compute_is_estimate;
+    outside += task->has_summary && task->summary.is_extrapolated;
+  }
+  if (estimates > 0) {
+    kvl_report_note(r, "In %u of %u runs step times are an estimate (a roofline over descriptors), neither measured nor fitted.", estimates, v->table->points * v->table->repeats);
+  }
+  if (outside > 0) {
+    kvl_report_note(r, "In %u of %u runs a table, a curve or the cost profile was used outside of what it was made for: times are extrapolated.", outside,
+                    v->table->points * v->table->repeats);
+  }
   if (v->failed > 0) {
     kvl_report_note(r, "%u of %u runs failed; the reasons are at the end.", v->failed, v->table->points * v->table->repeats);
   }
@@ -514,6 +527,14 @@ int kvl_report_of_sweep(struct kvl_report **report, const struct kvl_report_sour
     (void)snprintf(command, sizeof command, "%.1000s\nkvloan results table --store=%.300s %" PRId64 "\n", table->sweep->command, src->store_path, table->sweep->id);
     kvl_report_text(*report, "The sweep goes on where it was, or says that everything is there; the order of execution does not change a result.");
     kvl_report_code(*report, command);
+    uint32_t best = best_of(&v, OUTPUT);
+    for (uint32_t i = 0; best != UINT32_MAX && i < table->repeats; i++) {
+      const struct kvl_stored_task *task = &table->task[(size_t)best * table->repeats + i];
+      if (task->state == KVL_TASK_COMPLETE) {
+        kvl_report_scenario(*report, src->store, task->run, "The scenario of the point with the most output, complete");
+        break;
+      }
+    }
     kvl_report_definitions(*report);
   }
   if (rc != 0) {

@@ -15,6 +15,9 @@ static void tell(const char *out, const struct kvl_merge_count *count)
   if (count->tasks > 0) {
     fprintf(stderr, ", with %u results of sweeps", (unsigned)count->tasks);
   }
+  if (count->plans > 0) {
+    fprintf(stderr, ", with %u answer%s of plans", (unsigned)count->plans, count->plans == 1 ? "" : "s");
+  }
   if (count->runs_there > 0) {
     fprintf(stderr, ", %u were there", (unsigned)count->runs_there);
   }

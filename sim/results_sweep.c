@@ -111,6 +111,28 @@ static int parse(struct call *c, int argc, char **argv)
   return 0;
 }
 
+/* "a,b" into indices of summary keys; the usual ones when NULL. */
+static int parse_metrics(const char *word, const char *const *usual, uint32_t *metric, uint32_t *count, struct kvl_err *err)
+{
+  char text[1024];
+  int code = 0;
+  *count = 0;
+  for (uint32_t i = 0; word == NULL && usual[i] != NULL && code == 0; i++) {
+    code = kvl_sweep_metric(usual[i], &metric[(*count)++], err);
+  }
+  if (word != NULL && snprintf(text, sizeof text, "%s", word) >= (int)sizeof text) {
+    return kvl_err_set(err, -1, "--metric: too long");
+  }
+  char *rest = NULL;
+  for (char *name = word == NULL ? NULL : strtok_r(text, ",", &rest); name != NULL && code == 0; name = strtok_r(NULL, ",", &rest)) {
+    if (*count == KVL_SWEEP_METRICS_MAX) {
+      return kvl_err_set(err, -1, "--metric: more than %d", (int)KVL_SWEEP_METRICS_MAX);
+    }
+    code = kvl_sweep_metric(name, &metric[(*count)++], err);
+  }
+  return code == 0 && *count == 0 ? kvl_err_set(err, -1, "--metric: names no key of the summary") : code;
+}
+
 static int check(const struct call *c, int words)
 {
   bool plot = c->picture != NULL, table = strcmp(c->command, "table") == 0;
@@ -134,6 +156,17 @@ static int check(const struct call *c, int words)
   }
   if (plot && strcmp(c->picture, "lines") == 0 && c->x == NULL) {
     return complain(c, "lines are over a key: --x=KEY");
+  }
+  uint32_t metric[KVL_SWEEP_METRICS_MAX], metrics;
+  struct kvl_err err;
+  if (c->metrics != NULL && parse_metrics(c->metrics, NULL, metric, &metrics, &err) != 0) {
+    return complain(c, err.text);
+  }
+  for (uint32_t i = 0; i < c->wheres; i++) {
+    if (strchr(c->where[i], '=') == NULL) {
+      fprintf(stderr, "kvloan results %s: --where=%s: must be KEY=VALUE\n", c->command, c->where[i]);
+      return 2;
+    }
   }
   if (c->what != NULL && strcmp(c->what, "sweep") != 0) {
     return complain(c, "--what belongs to export");
@@ -208,28 +241,6 @@ static void list_sweeps(const struct kvl_sweep_list *list, enum kvl_format forma
 }
 
 /* ---- table, export, plot ---- */
-
-/* "a,b" into indices of summary keys; the usual ones when NULL. */
-static int parse_metrics(const char *word, const char *const *usual, uint32_t *metric, uint32_t *count, struct kvl_err *err)
-{
-  char text[1024];
-  int code = 0;
-  *count = 0;
-  for (uint32_t i = 0; word == NULL && usual[i] != NULL && code == 0; i++) {
-    code = kvl_sweep_metric(usual[i], &metric[(*count)++], err);
-  }
-  if (word != NULL && snprintf(text, sizeof text, "%s", word) >= (int)sizeof text) {
-    return kvl_err_set(err, -1, "--metric: too long");
-  }
-  char *rest = NULL;
-  for (char *name = word == NULL ? NULL : strtok_r(text, ",", &rest); name != NULL && code == 0; name = strtok_r(NULL, ",", &rest)) {
-    if (*count == KVL_SWEEP_METRICS_MAX) {
-      return kvl_err_set(err, -1, "--metric: more than %d", (int)KVL_SWEEP_METRICS_MAX);
-    }
-    code = kvl_sweep_metric(name, &metric[(*count)++], err);
-  }
-  return code == 0 && *count == 0 ? kvl_err_set(err, -1, "--metric: names no key of the summary") : code;
-}
 
 static int draw(const struct call *c, const struct kvl_sweep_table *table, const uint32_t *point, uint32_t points, struct kvl_err *err)
 {

@@ -37,7 +37,7 @@ int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t token
 /* One model alone: by the name of a descriptor or by its file. -ENOENT or -EINVAL and a line that names the nearest. */
 int kvl_scenario_load_model(const char *name, struct kvl_model *model, struct kvl_err *err);
 
-/* Names and one line on each of the scenarios, models, hardware parts and cost profiles in $KVLOAN_SCENARIOS or the installation. -ENOENT: none. */
+/* Names and one line on each of the scenarios, of the parts that they name, and of the sweeps and plans in $KVLOAN_SCENARIOS or the installation. -ENOENT: none. */
 int kvl_scenario_list(FILE *out, enum kvl_format format);
 
 /* Every key with type, unit, range, default and meaning, as Markdown. */

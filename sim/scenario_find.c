@@ -209,7 +209,7 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
                      : kvl_scenario_bad(err, name, label_of(section), "there is no descriptor \"%s\"; no %s folder was found near the scenario, in "
                                         "$KVLOAN_SCENARIOS or in the installation", name->text, kind_of(section));
   kvl_arena_free(&arena);
-  return rc;
+  return rc == -EINVAL ? -ENOENT : rc;
 }
 
 /* A part that takes its name from nobody is still the part that its descriptor says what it does not say itself: cost profiles made for that one suit it. */

@@ -389,9 +389,16 @@ static int join_value(struct join *j, const cJSON *item, struct kvl_json **out)
 
 int kvl_json_parse(struct kvl_arena *arena, const char *text, size_t size, const char *place, struct kvl_json **root, struct kvl_err *err)
 {
+  static const char mark[] = "\xef\xbb\xbf"; /* some editors begin UTF-8 with it, others write UTF-16 */
+  bool marked = size >= 3 && memcmp(text, mark, 3) == 0;
+  text += marked ? 3 : 0;
+  size -= marked ? 3 : 0;
   struct walk w = {.text = text, .size = size, .line = 1, .place = place, .err = err};
   if (size > KVL_JSON_BYTES_MAX) {
     return kvl_err_set(err, -EINVAL, "%s: larger than 4 MiB, not a scenario", place);
+  }
+  if (size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {
+    return kvl_err_set(err, -EINVAL, "%s:1: the file is UTF-16; save it as UTF-8", place);
   }
   int rc = walk_value(&w, 0);
   if (rc == 0) {

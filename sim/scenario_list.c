@@ -44,7 +44,8 @@ static void write_quoted(FILE *out, const char *text)
 int kvl_scenario_list(FILE *out, enum kvl_format format)
 {
   static const struct kind kinds[] = {{"scenarios", "", "note"}, {"models", "models", "source"}, {"hardware", "hardware", "source"}, {"costs", "costs", "source"},
-                                      {"speculation", "speculation", "source"}};
+                                      {"speculation", "speculation", "source"},
+                                      {"sweeps", "sweeps", "note"}, {"plans", "plans", "note"}};
   struct kvl_arena arena = {0};
   unsigned total = 0;
   if (format == KVL_FORMAT_TSV) {

@@ -36,7 +36,7 @@ struct kvl_sweep {
   const char *base;           /* its text */
   size_t base_size;
   const char **set;           /* "key=value" for every point, in order */
-  unsigned sets;
+  unsigned sets, typed;       /* the last `typed` of them from the command line */
   enum kvl_sweep_kind kind;
   const char **key;           /* what differs between points */
   unsigned keys;

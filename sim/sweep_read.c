@@ -3,12 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend/base/nearest.h"
 #include "results/text.h"
-#include "sim/scenario_doc.h"
-#include "sim/scenario_number.h"
+#include "sim/design_json.h"
 #include "sim/sweep.h"
 
 static const char *const members[] = {"name", "note", "scenario", "set", "grid", "list", "random", "repeats", "seeds", "seed"};
@@ -72,72 +70,6 @@ const char *kvl_sweep_json_text(struct kvl_arena *arena, const char *prefix, con
   return kept;
 }
 
-/* ---- single members ---- */
-
-static int read_word(const struct kvl_json *root, const char *key, const char *fallback, const char **word, struct kvl_err *err)
-{
-  const struct kvl_json *node = kvl_json_member(root, key);
-  *word = fallback;
-  if (node == NULL) {
-    return fallback == NULL ? kvl_scenario_bad(err, root, key, "is missing") : 0;
-  }
-  if (node->kind != KVL_JSON_STRING) {
-    return kvl_scenario_bad(err, node, key, "must be a string, is %s", kvl_json_kind_name(node->kind));
-  }
-  for (const char *c = node->text; *c != '\0'; c++) {
-    if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-      return kvl_scenario_bad(err, node, key, "holds a control character");
-    }
-  }
-  *word = node->text;
-  return 0;
-}
-
-static int read_count(const struct kvl_json *object, const char *label, const char *key, uint64_t fallback, uint64_t min, uint64_t max, uint64_t *count,
-                      struct kvl_err *err)
-{
-  const struct kvl_json *node = kvl_json_member(object, key);
-  bool exact;
-  *count = fallback;
-  if (node == NULL) {
-    return 0;
-  }
-  if (node->kind != KVL_JSON_NUMBER) {
-    return kvl_scenario_bad(err, node, label, "must be a whole number, is %s", kvl_json_kind_name(node->kind));
-  }
-  int rc = kvl_decimal_parse(node->text, 1, count, &exact);
-  if (rc == -EDOM || *count < min) {
-    return kvl_scenario_bad(err, node, label, "must be at least %llu, is %s (nearest: %llu)", (unsigned long long)min, node->text, (unsigned long long)min);
-  }
-  if (rc != 0 || *count > max) {
-    return kvl_scenario_bad(err, node, label, "must be at most %llu, is %s (nearest: %llu)", (unsigned long long)max, node->text, (unsigned long long)max);
-  }
-  return exact ? 0 : kvl_scenario_bad(err, node, label, "must be a whole number, is %s (nearest: %llu)", node->text, (unsigned long long)*count);
-}
-
-static int check_members(const struct kvl_json *object, const char *what, const char *const *known, unsigned count, struct kvl_err *err)
-{
-  for (const struct kvl_json *child = object->child; child != NULL; child = child->next) {
-    bool found = false;
-    for (unsigned i = 0; i < count; i++) {
-      found = found || strcmp(known[i], child->key) == 0;
-    }
-    if (!found) {
-      return kvl_scenario_bad(err, child, child->key, "not a part of %s (nearest: %s)", what, kvl_nearest(child->key, known, count));
-    }
-  }
-  return 0;
-}
-
-/* A key that the design may change, with a value for it. */
-static int check_pair(const char *key, const struct kvl_json *value, struct kvl_err *err)
-{
-  if (strcmp(key, "seed") == 0) {
-    return kvl_scenario_bad(err, value, key, "comes from the sweep's own \"seed\" and \"repeats\"");
-  }
-  return kvl_scenario_check_value(key, value, err);
-}
-
 /* ---- what holds for every point ---- */
 
 static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const char *const *sets, unsigned set_count, struct kvl_err *err)
@@ -156,7 +88,7 @@ static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const
   }
   for (const struct kvl_json *child = object == NULL ? NULL : object->child; child != NULL; child = child->next) {
     char prefix[256];
-    int rc = check_pair(child->key, child, err);
+    int rc = kvl_design_pair("the sweep's", child->key, child, err);
     if (rc != 0) {
       return rc;
     }
@@ -167,6 +99,7 @@ static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const
       return no_memory(sweep, err);
     }
   }
+  sweep->typed = set_count;
   for (unsigned i = 0; i < set_count; i++) {
     if (strncmp(sets[i], "seed=", 5) == 0) {
       return kvl_err_set(err, -EINVAL, "--set=%s: a sweep's seeds come from its own \"seed\" and \"repeats\"", sets[i]);
@@ -181,26 +114,8 @@ static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const
 static int find_base(struct kvl_sweep *sweep, const struct kvl_json *root, struct kvl_err *err)
 {
   char path[KVL_PATH_CAP], *text = NULL;
-  size_t n = strlen(sweep->scenario);
-  const char *slash = strrchr(sweep->file, '/');
-  bool is_file = strchr(sweep->scenario, '/') != NULL || (n > 5 && strcmp(sweep->scenario + n - 5, ".json") == 0);
-  int rc = 0;
-  /* a file's name begins in the sweep's folder */
-  int length = slash != NULL && is_file && sweep->scenario[0] != '/'
-                 ? snprintf(path, sizeof path, "%.*s/%s", (int)(slash - sweep->file), sweep->file, sweep->scenario)
-                 : 0;
-  if (length < 0 || length >= (int)sizeof path) {
-    return kvl_scenario_bad(err, kvl_json_member(root, "scenario"), "scenario", "the name is too long");
-  }
-  if (length == 0 || access(path, F_OK) != 0) {
-    struct kvl_err cause = {""};
-    rc = kvl_scenario_find_scenario(sweep->scenario, path, &cause);
-    if (rc != 0) {
-      (void)kvl_scenario_bad(err, kvl_json_member(root, "scenario"), "scenario", "%s", cause.text);
-      return rc;
-    }
-  }
-  rc = kvl_scenario_read_file(path, &text, &sweep->base_size, err);
+  int rc = kvl_design_scenario(sweep->file, root, sweep->scenario, path, err);
+  rc = rc != 0 ? rc : kvl_scenario_read_file(path, &text, &sweep->base_size, err);
   if (rc == 0) {
     sweep->base = kvl_arena_text(&sweep->arena, text, sweep->base_size);
     sweep->scenario_file = kvl_arena_text(&sweep->arena, path, strlen(path));
@@ -222,6 +137,11 @@ static int add_key(struct kvl_sweep *sweep, const char *key, const struct kvl_js
   }
   if (sweep->keys == KVL_SWEEP_KEYS_MAX) {
     return kvl_scenario_bad(err, node, key, "a design may change up to %d keys", (int)KVL_SWEEP_KEYS_MAX);
+  }
+  int set = sweep->kind == KVL_SWEEP_LIST ? -1 : kvl_design_typed(sweep->set, sweep->sets, key); /* a list's points may leave a key out */
+  if (set >= 0) {
+    bool typed = (unsigned)set >= sweep->sets - sweep->typed;
+    return kvl_scenario_bad(err, node, key, "is changed by the design and set as well (%s%s): one of the two", typed ? "--set=" : "in its \"set\": ", sweep->set[set]);
   }
   sweep->key[sweep->keys++] = key;
   return 0;
@@ -270,10 +190,17 @@ static int read_bundle(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, con
     for (unsigned k = 0; k < axis->keys && rc == 0; k++) {
       const char *key = sweep->key[axis->first_key + k];
       const struct kvl_json *value = kvl_json_member(object, key);
-      rc = value == NULL ? kvl_scenario_bad(err, object, array->key, "does not set %s, as the first of its axis does", key) : check_pair(key, value, err);
+      rc = value == NULL ? kvl_scenario_bad(err, object, array->key, "does not set %s, as the first of its axis does", key) : kvl_design_pair("the sweep's", key, value, err);
       if (rc == 0 && (axis->value[(size_t)v * axis->keys + k] = kvl_sweep_json_text(&sweep->arena, "", value)) == NULL) {
         rc = no_memory(sweep, err);
       }
+    }
+    for (uint32_t other = 0; other < v && rc == 0; other++) {
+      unsigned alike = 0;
+      while (alike < axis->keys && kvl_design_same(axis->value[(size_t)other * axis->keys + alike], axis->value[(size_t)v * axis->keys + alike])) {
+        alike++;
+      }
+      rc = alike == axis->keys ? kvl_scenario_bad(err, object, array->key, "object %u sets the same values as object %u", (unsigned)v + 1, (unsigned)other + 1) : 0;
     }
   }
   return rc;
@@ -287,7 +214,7 @@ static int read_values(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, con
                             kvl_json_kind_name(array->kind));
   }
   struct kvl_err cause = {""};
-  int rc = check_pair(array->key, array->child, &cause);
+  int rc = kvl_design_pair("the sweep's", array->key, array->child, &cause);
   if (rc == -EINVAL && all_objects(array)) {
     return read_bundle(sweep, axis, array, err);
   }
@@ -299,12 +226,12 @@ static int read_values(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, con
   }
   uint32_t v = 0;
   for (const struct kvl_json *value = array->child; value != NULL && rc == 0; value = value->next, v++) {
-    rc = check_pair(array->key, value, err);
+    rc = kvl_design_pair("the sweep's", array->key, value, err);
     if (rc == 0 && (axis->value[v] = kvl_sweep_json_text(&sweep->arena, "", value)) == NULL) {
       rc = no_memory(sweep, err);
     }
     for (uint32_t other = 0; other < v && rc == 0; other++) {
-      if (strcmp(axis->value[other], axis->value[v]) == 0) {
+      if (kvl_design_same(axis->value[other], axis->value[v])) {
         rc = kvl_scenario_bad(err, value, array->key, "%s is given twice", axis->value[v]);
       }
     }
@@ -318,12 +245,12 @@ static int read_range(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, cons
   static const char *const known[] = {"from", "to", "scale", "multiple_of"}, *const scales[] = {"linear", "log"};
   const struct kvl_json *from = kvl_json_member(range, "from"), *to = kvl_json_member(range, "to"), *scale = kvl_json_member(range, "scale");
   *axis = (struct kvl_sweep_axis){.node = range, .first_key = sweep->keys, .keys = 1};
-  int rc = check_members(range, "a range", known, 4, err);
+  int rc = kvl_design_members(range, "a range", known, 4, err);
   if (rc == 0 && (from == NULL || to == NULL)) {
     rc = kvl_scenario_bad(err, range, range->key, "a range needs \"from\" and \"to\"");
   }
-  rc = rc != 0 ? rc : check_pair(range->key, from, err);
-  rc = rc != 0 ? rc : check_pair(range->key, to, err);
+  rc = rc != 0 ? rc : kvl_design_pair("the sweep's", range->key, from, err);
+  rc = rc != 0 ? rc : kvl_design_pair("the sweep's", range->key, to, err);
   if (rc == 0 && (from->kind != KVL_JSON_NUMBER || to->kind != KVL_JSON_NUMBER)) {
     rc = kvl_scenario_bad(err, range, range->key, "a range is for numbers; give the choices as an array");
   }
@@ -332,7 +259,7 @@ static int read_range(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, cons
     rc = kvl_scenario_bad(err, scale, "scale", "must be linear or log (nearest: %s)",
                           scale->kind == KVL_JSON_STRING ? kvl_nearest(scale->text, scales, 2) : "linear");
   }
-  rc = rc != 0 ? rc : read_count(range, "multiple_of", "multiple_of", 1, 1, UINT32_MAX, &axis->multiple_of, err);
+  rc = rc != 0 ? rc : kvl_design_count(range, "multiple_of", "multiple_of", 1, 1, UINT32_MAX, &axis->multiple_of, err);
   if (rc != 0) {
     return rc;
   }
@@ -382,8 +309,8 @@ static int read_random(struct kvl_sweep *sweep, const struct kvl_json *object, s
   if (object->kind != KVL_JSON_OBJECT || kvl_json_member(object, "points") == NULL || kvl_json_member(object, "keys") == NULL) {
     return kvl_scenario_bad(err, object, "random", "must be {\"points\": N, \"keys\": {...}}");
   }
-  int rc = check_members(object, "a random design", known, 2, err);
-  rc = rc != 0 ? rc : read_count(object, "random.points", "points", 0, 1, KVL_SWEEP_POINTS_MAX, &points, err);
+  int rc = kvl_design_members(object, "a random design", known, 2, err);
+  rc = rc != 0 ? rc : kvl_design_count(object, "random.points", "points", 0, 1, KVL_SWEEP_POINTS_MAX, &points, err);
   rc = rc != 0 ? rc : read_axes(sweep, kvl_json_member(object, "keys"), "random.keys", true, axes, &count, err);
   return rc != 0 ? rc : kvl_sweep_expand_random(sweep, axes, count, (uint32_t)points, err);
 }
@@ -400,7 +327,7 @@ static int read_list(struct kvl_sweep *sweep, const struct kvl_json *list, struc
       for (unsigned k = 0; k < sweep->keys; k++) {
         seen = seen || strcmp(sweep->key[k], pair->key) == 0;
       }
-      rc = check_pair(pair->key, pair, err);
+      rc = kvl_design_pair("the sweep's", pair->key, pair, err);
       rc = rc != 0 || seen ? rc : add_key(sweep, pair->key, pair, err);
     }
     sweep->points++;
@@ -464,33 +391,23 @@ static int read_all(struct kvl_sweep *sweep, const char *text, size_t size, cons
 {
   static const char *const rules[] = {"common", "independent"};
   struct kvl_json *root;
-  const char *rule, *slash = strrchr(sweep->file, '/'), *base = slash == NULL ? sweep->file : slash + 1;
+  unsigned rule;
   uint64_t repeats;
   int rc = kvl_json_parse(&sweep->arena, text, size, sweep->file, &root, err);
   if (rc == 0 && root->kind != KVL_JSON_OBJECT) {
     rc = kvl_err_set(err, -EINVAL, "%s:%u: a sweep must be an object, is %s", sweep->file, (unsigned)root->line, kvl_json_kind_name(root->kind));
   }
-  rc = rc != 0 ? rc : check_members(root, "a sweep", members, MEMBERS, err);
-  size_t length = strlen(base);
-  length = length > 5 && strcmp(base + length - 5, ".json") == 0 ? length - 5 : length;
-  const char *by_file = kvl_arena_text(&sweep->arena, base, length);
-  rc = rc != 0 ? rc : by_file == NULL ? no_memory(sweep, err) : read_word(root, "name", by_file, &sweep->name, err);
-  if (rc == 0 && (sweep->name[0] == '\0' || strlen(sweep->name) > NAME_MAX_BYTES)) {
-    const struct kvl_json *node = kvl_json_member(root, "name");
-    rc = kvl_scenario_bad(err, node == NULL ? root : node, "name", "must be 1 to %d bytes long", (int)NAME_MAX_BYTES);
-  }
-  rc = rc != 0 ? rc : read_word(root, "note", "", &sweep->note, err);
-  rc = rc != 0 ? rc : read_word(root, "scenario", NULL, &sweep->scenario, err);
-  rc = rc != 0 ? rc : read_word(root, "seeds", "common", &rule, err);
-  if (rc == 0 && strcmp(rule, rules[0]) != 0 && strcmp(rule, rules[1]) != 0) {
-    rc = kvl_scenario_bad(err, kvl_json_member(root, "seeds"), "seeds", "must be common or independent, is \"%.60s\" (nearest: %s)", rule,
-                          kvl_nearest(rule, rules, 2));
-  }
-  rc = rc != 0 ? rc : read_count(root, "repeats", "repeats", 1, 1, KVL_SWEEP_REPEATS_MAX, &repeats, err);
-  rc = rc != 0 ? rc : read_count(root, "seed", "seed", 1, 0, UINT64_MAX - KVL_SWEEP_REPEATS_MAX, &sweep->seed, err);
+  rc = rc != 0 ? rc : kvl_design_members(root, "a sweep", members, MEMBERS, err);
+  const char *by_file = kvl_design_name(&sweep->arena, sweep->file, NAME_MAX_BYTES);
+  rc = rc != 0 ? rc : by_file == NULL ? no_memory(sweep, err) : kvl_design_word(root, "name", by_file, 1, NAME_MAX_BYTES, &sweep->name, err);
+  rc = rc != 0 ? rc : kvl_design_word(root, "note", "", 0, 0, &sweep->note, err);
+  rc = rc != 0 ? rc : kvl_design_word(root, "scenario", NULL, 1, KVL_PATH_CAP - 1, &sweep->scenario, err);
+  rc = rc != 0 ? rc : kvl_design_choice(root, "seeds", rules, 2, &rule, err);
+  rc = rc != 0 ? rc : kvl_design_count(root, "repeats", "repeats", 1, 1, KVL_SWEEP_REPEATS_MAX, &repeats, err);
+  rc = rc != 0 ? rc : kvl_design_count(root, "seed", "seed", 1, 0, UINT64_MAX - KVL_SWEEP_REPEATS_MAX, &sweep->seed, err);
   if (rc == 0) {
     sweep->repeats = (uint32_t)repeats;
-    sweep->independent = strcmp(rule, rules[1]) == 0;
+    sweep->independent = rule == 1;
   }
   rc = rc != 0 ? rc : read_sets(sweep, root, sets, set_count, err);
   rc = rc != 0 ? rc : read_design(sweep, root, err);

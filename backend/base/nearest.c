@@ -35,15 +35,35 @@ static unsigned edit_distance(const char *a, const char *b)
   return row[m];
 }
 
+/* 0: the word, or its last part after a dot, whatever the case; 1: it begins so; 2: neither. */
+static int kinship(const char *word, const char *candidate)
+{
+  const char *dot = strrchr(candidate, '.');
+  const char *const from[] = {candidate, dot != NULL ? dot + 1 : candidate};
+  int best = 2;
+  for (int i = 0; i < 2 && word[0] != '\0'; i++) {
+    size_t n = 0;
+    while (word[n] != '\0' && same(word[n], from[i][n])) {
+      n++;
+    }
+    int is = word[n] != '\0' ? 2 : from[i][n] != '\0' ? 1 : 0;
+    best = is < best ? is : best;
+  }
+  return best;
+}
+
 const char *kvl_nearest(const char *word, const char *const *candidates, size_t count)
 {
   const char *best = NULL;
   unsigned best_distance = UINT32_MAX;
+  int best_kin = 3;
   for (size_t i = 0; i < count; i++) {
     unsigned d = edit_distance(word, candidates[i]);
-    if (d < best_distance) {
+    int kin = d <= 1 ? 0 : kinship(word, candidates[i]); /* one slip is nearer than a word of which this is the beginning */
+    if (kin < best_kin || (kin == best_kin && d < best_distance)) {
       best = candidates[i];
       best_distance = d;
+      best_kin = kin;
     }
   }
   return best;

@@ -1,12 +1,20 @@
-/* May a file of that name be put there by rename? */
+/* Files that are written beside their name and renamed when they are whole: nothing half written is left that looks whole. */
 #ifndef KVL_BASE_PLACE_H
 #define KVL_BASE_PLACE_H
 
+#include <stdio.h>
+
 #include "backend/base/err.h"
 
-/* For what is written beside its name and renamed when it is whole: nothing or a plain file may be there. A device, a pipe, a socket (/dev/full, /dev/stdout) would be
+/* May a file of that name be put there by rename? Nothing or a plain file may be there. A device, a pipe, a socket (/dev/full, /dev/stdout) would be
  * replaced by the file, and is refused: -EINVAL; a folder: -EISDIR; no name: -ENOENT. The line has the reason only; the caller says which file. Whether the folder can be
  * written is not looked at. */
 int kvl_place_check(const char *path, struct kvl_err *err);
+
+/* Writes the file: `write` puts its text into `out` and returns 0 or a negative errno; what it could not write is found out here. 0, or a negative errno, with
+ * "PATH: cannot write: reason" (an empty path: "--out=") in err, and no file left that was not there before. */
+int kvl_place_write(const char *path, int (*write)(FILE *out, const void *context), const void *context, struct kvl_err *err);
+/* The same for a text that is there. */
+int kvl_place_write_text(const char *path, const char *text, struct kvl_err *err);
 
 #endif

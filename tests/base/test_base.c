@@ -22,6 +22,21 @@ START_TEST(nearest_finds_the_smallest_edit_distance)
 }
 END_TEST
 
+START_TEST(nearest_knows_beginnings_and_last_parts)
+{
+  const char *const names[] = {"agent-sample", "mooncake-hour", "published-256", "workload-f", "policy.hot_rows", "node.host_pool_bytes", "mode", "model"};
+  const struct {
+    const char *word, *want;
+  } cases[] = {
+    {"pub", "published-256"}, {"moon", "mooncake-hour"}, {"PUBLISHED", "published-256"}, {"hot_rows", "policy.hot_rows"}, {"host", "node.host_pool_bytes"},
+    {"mod", "mode"}, {"mdoe", "mode"}, {"modl", "mode"}, {"w", "workload-f"}, {"workloads-f", "workload-f"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    ck_assert_str_eq(kvl_nearest(cases[i].word, names, sizeof names / sizeof names[0]), cases[i].want);
+  }
+}
+END_TEST
+
 START_TEST(nearest_of_nothing_is_nothing)
 {
   ck_assert_ptr_null(kvl_nearest("word", NULL, 0));
@@ -88,5 +103,5 @@ START_TEST(carving_notices_an_overflow)
 }
 END_TEST
 
-KVL_TAP_MAIN("base", nearest_finds_the_smallest_edit_distance, nearest_of_nothing_is_nothing, nearest_survives_long_words,
+KVL_TAP_MAIN("base", nearest_finds_the_smallest_edit_distance, nearest_knows_beginnings_and_last_parts, nearest_of_nothing_is_nothing, nearest_survives_long_words,
              errors_are_one_line_and_fit, carving_measures_and_places_alike, carving_notices_an_overflow)

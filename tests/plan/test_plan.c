@@ -108,6 +108,15 @@ START_TEST(bad_plans_get_one_line)
   REFUSES("{" BASE ", " TARGET ", \"workload\": {\"requests\": 3}}", "workload.kind", "is missing");
   REFUSES("{" BASE ", " TARGET ", \"workload\": {\"kind\": \"closed\", \"sessions\": 3}}", "workload.sessions");
   REFUSES("{" BASE ", " TARGET ", \"workload\": 3}", "workload", "name of a file");
+  REFUSES("{" BASE ", " TARGET ", \"search\": {\"policy.hot_rows\": [512, 5.12e2]}}", "5.12e2 is given twice");
+  REFUSES("{" BASE ", " TARGET ", \"set\": {\"mode\": \"fixed\"}, \"search\": {\"mode\": [\"fixed\"]}}", "p.json:1: mode", "searched and set");
+  REFUSES("{" BASE ", " TARGET ", \"workload\": {\"kind\": \"closed\", \"concurrency\": 2}, \"search\": {\"workload.concurrency\": [1]}}", "searched and set");
+  REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"a\", \"set\": {\"node.decode_gpus\": 2}}], \"search\": {\"node.decode_gpus\": [1]}}", "set by node a");
+  REFUSES("{" BASE ", " TARGET ", \"name\": \"a\xc2\x9b" "31m\"}", "name", "control character");
+  REFUSES("{" BASE ", " TARGET ", \"gpu_hour\": 1e30}", "gpu_hour", "at most 1e+15");
+  REFUSES("{" BASE ", \"target\": {\"tpot_p90_ms\": 1e14}}", "tpot_p90_ms", "at most 4000000000");
+  REFUSES("{" BASE ", \"target\": {\"ttft_p90_s\": 1e-300}}", "ttft_p90_s", "at least 1e-06");
+  REFUSES("{" BASE ", " TARGET ", \"repeats\": \"three\"}", "repeats", "must be a whole number, is a string");
   REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"set\": {}}]}", "name", "is missing");
   REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"a\"}, {\"name\": \"a\"}]}", "two are named a");
   REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"a\", \"gpu_hour\": 1}, {\"name\": \"b\"}]}", "for all, or for none");
@@ -116,6 +125,15 @@ START_TEST(bad_plans_get_one_line)
   static const char text[] = "{" BASE "}";
   ck_assert_int_eq(kvl_plan_parse(&plan, text, strlen(text), "p.json", NULL, 0, (const char *const[]){"ttft=2"}, 1, &err), -EINVAL);
   ck_assert_ptr_nonnull(strstr(err.text, "--target=ttft=2: no such target (nearest: ttft_p90_s)"));
+}
+END_TEST
+
+START_TEST(marks_of_editors_are_no_mistakes)
+{
+  struct kvl_capacity_plan *plan = parse("\xef\xbb\xbf{" BASE ",\r\n " TARGET ", \"repeats\": 2e0}\r\n");
+  ck_assert_uint_eq(plan->repeats, 2);
+  kvl_plan_free(plan);
+  REFUSES("\xff\xfe{", "UTF-16");
 }
 END_TEST
 
@@ -189,6 +207,15 @@ static char *answer_of(struct fake *f, const char *text)
   return answer;
 }
 
+/* The counts that the answer gives of its candidates add up to them. */
+static void fates_add_up(const struct kvl_json *root)
+{
+  double sum = kvl_plan_number(root, "search.fates.cannot_be_run") + kvl_plan_number(root, "search.fates.hopeless") + kvl_plan_number(root, "search.fates.estimated") +
+               kvl_plan_number(root, "search.fates.in_full");
+  ck_assert_msg(sum > 0 && !(sum < kvl_plan_number(root, "search.candidates")) && !(sum > kvl_plan_number(root, "search.candidates")), "%g of %g candidates", sum,
+                kvl_plan_number(root, "search.candidates"));
+}
+
 START_TEST(the_cheapest_that_meets_the_target_is_recommended)
 {
   struct fake f = {.ttft_resident = 1.8};
@@ -207,6 +234,7 @@ START_TEST(the_cheapest_that_meets_the_target_is_recommended)
   ck_assert(kvl_plan_number(root, "recommendation.targets.0.margin_percent") > 0);
   ck_assert_str_ne(kvl_plan_word(root, "runner_up.what"), kvl_plan_word(root, "recommendation.what"));
   ck_assert(kvl_plan_number(root, "search.candidates") > 14.5);
+  fates_add_up(root);
   ck_assert_ptr_nonnull(kvl_plan_part(root, "sensitivity.4"));
   ck_assert(kvl_plan_number(root, "search.screening_off_by_percent.output_throughput") > 1.9); /* 2 %, as made */
   kvl_arena_free(&arena);
@@ -245,8 +273,106 @@ START_TEST(sessions_held_are_a_target)
   struct fake f = {.ttft_resident = 0.5};
   char *answer = answer_of(&f, "{" BASE ", \"target\": {\"concurrency\": 8}, \"search\": {\"node.decode_gpus\": [1, 2], \"policy.hot_rows\": [1024], \"mode\": [\"fixed\"]}}");
   ck_assert_ptr_nonnull(strstr(answer, "\"met\": true"));
-  ck_assert_ptr_nonnull(strstr(answer, "Use decode_gpus 2, mode fixed"));
+  ck_assert_ptr_nonnull(strstr(answer, "Use decode_gpus 2, prefill_gpus 1, mode fixed"));
   free(answer);
+}
+END_TEST
+
+/* Candidates, headroom and variants that come to the same scenario are one point of a round and not an error. */
+START_TEST(candidates_that_come_to_the_same_are_one_point)
+{
+  static const char *const plans[] = {
+    /* nodes that differ in their price alone */
+    "{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"reserved\", \"gpu_hour\": 2}, {\"name\": \"by the hour\", \"gpu_hour\": 5}], \"search\": {\"mode\": [\"fixed\"], \"policy.hot_rows\": [512]}}",
+    /* an axis that the first round overrules, and one that headroom does */
+    "{" BASE ", " TARGET ", \"search\": {\"selection.source\": [\"preset\", \"none\"], \"mode\": [\"fixed\"], \"policy.hot_rows\": [512]}}",
+    "{" BASE ", " TARGET ", \"search\": {\"workload.concurrency\": [1, 2, 3], \"mode\": [\"fixed\"], \"policy.hot_rows\": [512]}}",
+    /* a tenth more than one session is one session */
+    "{" BASE ", " TARGET ", \"set\": {\"workload.concurrency\": 1, \"workload.requests\": 1}, \"search\": {\"mode\": [\"fixed\"], \"policy.hot_rows\": [512]}}",
+  };
+  for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+    struct fake f = {.ttft_resident = 0.5};
+    char *answer = answer_of(&f, plans[i]);
+    struct kvl_arena arena = {0};
+    struct kvl_json *root = NULL;
+    struct kvl_err err = {""};
+    ck_assert_int_eq(kvl_json_parse(&arena, answer, strlen(answer), "answer", &root, &err), 0);
+    ck_assert_msg(kvl_plan_true(root, "met"), "plan %zu", i);
+    fates_add_up(root);
+    double last = 0;
+    const struct kvl_json *steps = kvl_plan_part(root, "headroom.steps");
+    for (const struct kvl_json *s = steps == NULL ? NULL : steps->child; s != NULL; s = s->next) {
+      ck_assert(kvl_plan_number(s, "load") > last);
+      last = kvl_plan_number(s, "load");
+    }
+    ck_assert(last > 1);
+    if (i == 0) {
+      ck_assert_str_eq(kvl_json_member(kvl_plan_part(root, "recommendation.settings"), "node")->text, "reserved");
+    }
+    kvl_arena_free(&arena);
+    free(answer);
+  }
+}
+END_TEST
+
+START_TEST(nodes_that_do_not_do_are_told_apart)
+{
+  /* a node that holds no session, first or last: the other one is planned for, and the answer says why not this one */
+  for (int i = 0; i < 2; i++) {
+    struct fake f = {.ttft_resident = 0.5};
+    char text[1024];
+    (void)snprintf(text, sizeof text, "{" BASE ", " TARGET ", \"nodes\": [%s{\"name\": \"tiny\", \"set\": {\"node.kv_pool_bytes\": 100000}}%s]}", i == 0 ? "{\"name\": \"good\"}, " : "",
+                   i == 1 ? ", {\"name\": \"good\"}" : "");
+    char *answer = answer_of(&f, text);
+    ck_assert_ptr_nonnull(strstr(answer, "\"met\": true"));
+    ck_assert_ptr_nonnull(strstr(answer, "Node tiny cannot be run with any setting that was searched. The first: node.kv_pool_bytes: cannot hold one session"));
+    free(answer);
+  }
+  /* a descriptor that is not there is a mistake, whichever node or axis names it */
+  static const char *const plans[] = {"\"nodes\": [{\"name\": \"good\"}, {\"name\": \"bad\", \"set\": {\"node.hardware\": \"h2000\"}}]", "\"search\": {\"node.hardware\": [\"b300\", \"h2000\"]}",
+                                      "\"set\": {\"node.hardware\": \"h2000\"}"};
+  for (int i = 0; i < 3; i++) {
+    char text[1024];
+    struct fake f = {.ttft_resident = 0.5};
+    struct kvl_plan_search *search = NULL;
+    struct kvl_err err = {""};
+    (void)snprintf(text, sizeof text, "{" BASE ", " TARGET ", %s}", plans[i]);
+    struct kvl_capacity_plan *plan = parse(text);
+    ck_assert_int_eq(kvl_plan_find(&search, plan, fake_run, &f, &err), -ENOENT);
+    ck_assert_uint_eq(f.rounds, 0);
+    ck_assert_msg(strstr(err.text, "p.json: ") != NULL && strstr(err.text, "there is no descriptor \"h2000\" (nearest: \"h200\")") != NULL, "%s", err.text);
+    kvl_plan_free(plan);
+  }
+}
+END_TEST
+
+START_TEST(gpus_for_prefill_are_searched_where_that_is_possible)
+{
+  struct fake f = {.ttft_resident = 1.8};
+  char *answer = answer_of(&f, "{" BASE ", " TARGET ", \"set\": {\"workload.requests\": 6}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        1,\n        2\n      ]"));
+  free(answer);
+  answer = answer_of(&f, "{" BASE ", " TARGET ", \"set\": {\"node.prefill_gpus\": 3}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        3\n      ]"));
+  free(answer);
+  /* 2 x 32 x 31 candidates are too many when there are two numbers of prefill GPUs beside them */
+  char text[4096], *at = text;
+  at += sprintf(at, "{" BASE ", " TARGET ", \"search\": {\"mode\": [\"fixed\"], \"speculation\": [\"none\"], \"policy.prefetch\": [\"none\"], \"node.decode_gpus\": [1, 2], \"policy.hot_rows\": [");
+  for (int i = 0; i < 32; i++) {
+    at += sprintf(at, "%s%d", i > 0 ? ", " : "", 512 + i);
+  }
+  at += sprintf(at, "], \"workload.output_tokens\": [");
+  for (int i = 0; i < 32; i++) {
+    at += sprintf(at, "%s%d", i > 0 ? ", " : "", 10 + i);
+  }
+  (void)sprintf(at, "], \"policy.page_tokens\": [64, 128]}}");
+  struct fake g = {.ttft_resident = 0.5, .interrupt = "screen"};
+  struct kvl_capacity_plan *plan = parse(text);
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  int rc = kvl_plan_find(&search, plan, fake_run, &g, &err);
+  ck_assert_msg(rc == -EINVAL && strstr(err.text, "more than 4000 candidates") != NULL, "%s", err.text); /* 4096 without them: somebody asked for these */
+  kvl_plan_free(plan);
 }
 END_TEST
 
@@ -274,7 +400,7 @@ START_TEST(failures_and_interruptions_are_told)
   struct kvl_err err = {""};
   plan = parse("{" BASE ", " TARGET ", \"set\": {\"node.kv_pool_bytes\": 100000}}");
   ck_assert_int_eq(kvl_plan_find(&search, plan, fake_run, &h, &err), -EINVAL);
-  ck_assert_ptr_nonnull(strstr(err.text, "cannot hold one session"));
+  ck_assert_ptr_nonnull(strstr(err.text, "p.json: node.kv_pool_bytes: cannot hold one session"));
   kvl_plan_free(plan);
 }
 END_TEST
@@ -315,5 +441,6 @@ START_TEST(answers_are_written_in_three_forms)
 END_TEST
 
 KVL_TAP_MAIN("plan", a_plan_says_what_it_asks, a_workload_replaces_the_scenarios_whole, bad_plans_get_one_line, the_cheapest_that_meets_the_target_is_recommended,
-             what_cannot_be_met_is_said_with_what_is_missing, sessions_held_are_a_target, failures_and_interruptions_are_told,
+             what_cannot_be_met_is_said_with_what_is_missing, sessions_held_are_a_target, marks_of_editors_are_no_mistakes,
+             candidates_that_come_to_the_same_are_one_point, nodes_that_do_not_do_are_told_apart, gpus_for_prefill_are_searched_where_that_is_possible, failures_and_interruptions_are_told,
              comparing_is_by_target_then_cost_then_simplicity, answers_are_written_in_three_forms)

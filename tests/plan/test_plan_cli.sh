@@ -90,10 +90,43 @@ run plan nodes.json --store=nodes.db --format=tsv
 [ $code -eq 0 ] && grep -q '^recommendation.settings.node	cheap$' out && grep -q '^runner_up.settings.node	dear$' out
 pass_or_fail $? 'of two nodes the cheaper'
 
+# ---- --set and what the plan searches ----
+run plan small.json --set=node.decode_gpus=2 --store=typed.db --format=tsv
+[ $code -eq 0 ] && grep -q '^recommendation.settings.node.decode_gpus	2$' out && grep -q '^asked.searched.node.decode_gpus.0	2$' out && ! grep -q '^asked.searched.node.decode_gpus.1' out
+pass_or_fail $? 'what the command line sets is not searched, whatever the plan says'
+refuses 1 '--set=hardware.link.copy_gb_per_s=30: node cheap of nodes.json sets that itself' plan nodes.json --set=hardware.link.copy_gb_per_s=30 --store=x.db
+refuses 1 '--set=node.hardware=h2000: node.hardware: there is no descriptor "h2000" (nearest: "h200")' plan small.json --set=node.hardware=h2000 --store=x.db
+
+# ---- one session at a time ----
+cat >single.json <<'END'
+{"name": "single", "scenario": "base.json", "target": {"ttft_p90_s": 2}, "workload": {"kind": "closed", "concurrency": 1, "requests": 1, "input_tokens": 4000, "output_tokens": 8},
+ "search": {"mode": ["fixed"], "policy.hot_rows": [1024], "node.decode_gpus": [1]}, "repeats": 1}
+END
+run plan single.json --store=single.db
+[ $code -eq 0 ] && grep -q 'It meets every target' out
+pass_or_fail $? 'a workload of one session'
+
+# ---- merged ----
+run results merge merged.db one.db typed.db
+[ $code -eq 0 ] && grep -q 'with 2 answers of plans' err
+pass_or_fail $? 'merge brings the answers together'
+run plan --store=merged.db --show=1 --format=json
+[ $code -eq 0 ] && cmp -s out want
+pass_or_fail $? 'and they are the same'
+run results merge merged.db one.db
+[ $code -eq 0 ] && ! grep -q 'answer' err
+pass_or_fail $? 'merged twice, they are there once'
+run plan small.json --store=merged.db
+[ $code -eq 0 ] && grep -q -- '--plan=1 makes a page' err
+pass_or_fail $? 'a plan that was made before is named by its number'
+
 # ---- the page ----
 run report --store=one.db --plan=latest --out=plan.html
-[ $code -eq 0 ] && "$check" plan.html 2>>err && grep -q '<h1>Plan: small</h1>' plan.html && ! grep -q '<script' plan.html && grep -q 'To buy' plan.html
-pass_or_fail $? 'report: a page of the plan'
+[ $code -eq 0 ] && "$check" plan.html 2>>err && grep -q '<h1>Plan: small</h1>' plan.html && ! grep -q '<script' plan.html && grep -q 'To buy' plan.html && grep -q 'The scenario of the recommendation, complete' plan.html
+pass_or_fail $? 'report: a page of the plan, its scenario with it'
+run report --store=nodes.db --plan=1 --out=nodes.html
+[ $code -eq 0 ] && "$check" nodes.html 2>>err && grep -q 'price of a GPU hour' nodes.html && grep -q '>dear<' nodes.html
+pass_or_fail $? 'report: nodes with their prices'
 run report --store=beyond.db --plan=beyond --out=beyond.html
 [ $code -eq 0 ] && "$check" beyond.html 2>>err && grep -q 'What can be reached at all' beyond.html
 pass_or_fail $? 'report: a page of a plan that cannot be met'
@@ -107,8 +140,8 @@ refuses 2 'a plan or --scenario, not both' plan small.json --scenario=base.json 
 refuses 2 'did you mean' plan small.json --store=x.db --jbos=2
 refuses 2 '--jobs=0: not a number from 1 to 1024' plan small.json --store=x.db --jobs=0
 refuses 1 'there is no such plan (nearest: published-256)' plan published-265 --store=x.db
-refuses 1 '--target=ttft_p90=3: no such target (nearest: ttft_p90_s)' plan small.json --target=ttft_p90=3 --store=x.db
-refuses 1 '--target=ttft_p90_s=soon: must be TARGET=NUMBER' plan small.json --target=ttft_p90_s=soon --store=x.db
+refuses 2 '--target=ttft_p90=3: no such target (nearest: ttft_p90_s)' plan small.json --target=ttft_p90=3 --store=x.db
+refuses 2 '--target=ttft_p90_s=soon: must be TARGET=NUMBER' plan small.json --target=ttft_p90_s=soon --store=x.db
 refuses 1 'policy.hotrows: unknown key (nearest: policy.hot_rows)' plan small.json --set=policy.hotrows=3 --store=x.db
 sed 's/"target"/"targets"/' small.json >bad.json
 refuses 1 'bad.json:5: targets: not a part of a plan (nearest: target)' plan bad.json --store=x.db

@@ -56,6 +56,16 @@ pass_or_fail $? 'report: a comparison'
 run report --store="s '&.db" 2 4 --title='<b>&' --out=title.html
 [ $code -eq 0 ] && "$check" title.html 2>>err && grep -q '<h1>&lt;b&gt;&amp;</h1>' title.html
 pass_or_fail $? 'report: a title'
+"$program" run hostile.json --quiet --set=limits.simulated_s_max=0.000001 --store=early.db >/dev/null 2>&1
+refuses 1 'interrupted and ended before its first decode step: there is nothing to explain' explain --store=early.db 1
+run report --store=early.db 1 --out=early.html
+[ $code -eq 0 ] && "$check" early.html 2>>err && grep -q 'ended before its first decode step' early.html
+pass_or_fail $? 'report: a run without a decode step'
+for page in three.html one.html; do
+  grep -q 'The scenario of the first run, complete\|The scenario, complete' $page && grep -q '&quot;kv_pool_bytes&quot;' $page || echo "$page has no scenario" >>err
+done
+[ ! -s err ]
+pass_or_fail $? 'report: pages have the scenario'
 run report --store="s '&.db" 4 --out=four.html
 [ $code -eq 0 ] && "$check" four.html 2>>err && grep -q 'This run is interrupted' four.html
 pass_or_fail $? 'report: a run that is not whole says so'

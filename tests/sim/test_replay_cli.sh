@@ -117,7 +117,7 @@ grep -q 'mismatches' out && ! grep -q 'mismatches.*\(0\|ok\)' out
 pass_or_fail $? 'what was not compared has no verdict'
 expect 2 'did you mean sample' validate small.json --check=samle
 expect 2 'which scenario?' validate
-expect 1 'no such plane' validate small.json --plane=hst
+expect 2 'no such plane' validate small.json --plane=hst
 ls tmp >out
 test ! -s out
 pass_or_fail $? 'no temporary log is left'

@@ -82,10 +82,10 @@ expect 2 '--set needs a value: --set=VALUE' run small.json --set
 expect 2 "did you mean 'run'?" rnu small.json
 
 # ---- run: bad input ----
-expect 1 'did you mean host?' run small.json --plane=hots
+expect 2 'did you mean host?' run small.json --plane=hots
 expect 1 'nearest: policy.hot_rows' run small.json --set=policy.hot_row=5
-expect 1 'KEY=VALUE' run small.json --set=nonsense
-expect 1 'seed' run small.json --seed=minus
+expect 2 'KEY=VALUE' run small.json --set=nonsense
+expect 2 'seed' run small.json --seed=minus
 expect 1 'nowhere.json' run nowhere.json
 expect 1 'is a folder' run "$work"
 expect 1 'nowhere.jsonl' run "$scenarios/mooncake-sample.json" --set=workload.file=nowhere.jsonl

@@ -48,6 +48,8 @@ expect 0 '53940 bytes a token: 51168 of rows may leave HBM, 2772 of index keys s
 expect 0 'deepseek-v4.1-flash' list
 expect 0 'hardware	h200	' list --format=tsv
 expect 0 '"gb300":"' list --format=json
+expect 0 'plans	out-of-reach	' list --format=tsv
+expect 0 'sweeps	hot-rows	' list --format=tsv
 expect 0 '| `policy.hot_rows` | whole number | rows | 0 to 16777216 | `2048` |' keys
 expect 0 'usage: kvloan scenario check' --help
 expect 0 'usage: kvloan scenario check' check --help

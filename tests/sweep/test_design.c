@@ -218,6 +218,14 @@ START_TEST(bad_designs_get_one_line)
   REFUSES("{" BASE ",\n\"grid\": {\"policy.hot_rows\": [1,\n-4]}}", "d.json:3", "policy.hot_rows", "at least 0");
   REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": [512, \"many\"]}}", "must be a whole number");
   REFUSES("{" BASE ", \"grid\": {\"mode\": [\"fixd\"]}}", "nearest: fixed");
+  REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": [512, 1024, 5.12e2]}}", "5.12e2 is given twice");
+  REFUSES("{" BASE ", \"grid\": {\"load\": [{\"workload.concurrency\": 2, \"workload.requests\": 4}, {\"workload.requests\": 4.0, \"workload.concurrency\": 2}]}}", "load",
+          "object 2 sets the same values as object 1");
+  REFUSES("{" BASE ", \"set\": {\"mode\": \"fixed\"}, \"grid\": {\"mode\": [\"fixed\"]}}", "d.json:1: mode", "changed by the design and set as well");
+  REFUSES("{" BASE ", \"set\": {\"policy.hot_rows\": 512}, \"random\": {\"points\": 1, \"keys\": {\"policy.hot_rows\": {\"from\": 512, \"to\": 1024}}}}", "set as well");
+  REFUSES("{\"scenario\": \"\", \"grid\": {\"mode\": [\"fixed\"]}}", "scenario", "1 to 1023 bytes");
+  REFUSES("{" BASE ", \"name\": \"a\xc2\x9b" "31m\", \"grid\": {\"mode\": [\"fixed\"]}}", "name", "control character");
+  kvl_sweep_free(parse("{" BASE ", \"set\": {\"mode\": \"fixed\"}, \"list\": [{\"policy.hot_rows\": 512}, {\"mode\": \"adaptive\"}]}")); /* a list's points may leave a key out */
   REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": [512, 512]}}", "given twice");
   REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": []}}", "has no values");
   REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": 512}}", "array of values");

@@ -240,7 +240,8 @@ if command -v gnuplot >/dev/null 2>&1; then
 fi
 refuses 1 'tell them apart with --where=mode=' results plot --store=whole.db heatmap --x=concurrency --y=hot_rows --out=no
 refuses 1 'did you mean hot_rows' results plot --store=whole.db lines --x=hot_row --out=no
-refuses 1 'did you mean output_throughput_tok_per_s' results table --store=whole.db --metric=output_throughput
+refuses 1 'set as well (--set=mode=fixed): one of the two' sweep grid.json --set=mode=fixed --store=x.db
+refuses 2 'did you mean output_throughput_tok_per_s' results table --store=whole.db --metric=output_throughput
 refuses 1 "did you mean grid" results table --store=whole.db gird
 "$program" run base.json --store=plain.db --quiet >/dev/null 2>&1
 refuses 1 'holds no sweeps' results table --store=plain.db
