@@ -12,7 +12,8 @@ int kvl_resolve_batch_ref(const struct kvl_resolve_batch *batch, void *context)
   const struct kvl_resolve_host *host = context;
   size_t lanes = (size_t)batch->queries_max * batch->k;
   struct kvl_query queries[QUERIES_MAX];
-  if (batch->queries_max > QUERIES_MAX || lanes > KVL_LANES_MAX || batch->row_bytes % 8 != 0) {
+  if (batch->queries_max > QUERIES_MAX || lanes > KVL_LANES_MAX || batch->row_bytes % 8 != 0 || batch->fetch_bytes % 8 != 0 ||
+      batch->fetch_bytes > batch->row_bytes) {
     return -EINVAL;
   }
   for (uint32_t e = 0; e < batch->entries; e++) {
@@ -48,7 +49,7 @@ int kvl_resolve_batch_ref(const struct kvl_resolve_batch *batch, void *context)
     if (batch->arena != NULL) {
       for (uint32_t i = 0; i < batch->fetch_count[e]; i++) {
         memcpy(batch->arena + (size_t)fetches[i].to * batch->row_bytes, entry->host_rows + (size_t)fetches[i].row * batch->row_bytes,
-               batch->row_bytes);
+               batch->fetch_bytes != 0 ? batch->fetch_bytes : batch->row_bytes);
       }
     }
   }

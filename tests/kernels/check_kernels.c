@@ -217,7 +217,7 @@ static const char *check_segments(struct kvl_rng *rng)
 
 static struct gpu_config random_config(struct kvl_rng *rng)
 {
-  struct gpu_config c = {.requests = PICK(rng, 1, 2, 5, 9, 40), .k = PICK(rng, 1, 31, 33, 64, 200, 512), .queries_max = PICK(rng, 1, 1, 2,
+  struct gpu_config c = {.requests = PICK(rng, 1, 2, 5, 9, 40, 90), .k = PICK(rng, 1, 31, 33, 64, 200, 512), .queries_max = PICK(rng, 1, 1, 2,
                                                                                                                              8)};
   c.geometry = (struct kvl_cache_geometry){.page_shift = PICK(rng, 0, 2, 4, 6),
                                            .hot_rows = PICK(rng, 0, 1, 2, 31, 32, 33, 200, 1024, 5000),
@@ -250,6 +250,7 @@ static const char *one_round(struct kvl_rng *rng, const struct gpu_config *confi
     uint32_t entries = make_entries(g, rng);
     if (x < 5) {
       make_rows(g, rng, entries);
+      gpu_fetch_bytes(g, kvl_rng_below(rng, 2) == 0 ? 0 : 8 * (1 + kvl_rng_below(rng, config->row_bytes / 8)));
       bad = resolve_all(g, rng, entries);
       *selections += (uint64_t)entries * config->k * config->queries_max;
     } else if (x == 5) {
@@ -338,6 +339,13 @@ static const char *large(struct kvl_rng *rng, uint64_t seed, uint64_t *selection
   c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 70000, .bank_rows = 20000, .tail_rows = 64, .scratch_rows = 8,
                                            .frame_stride_rows = 64};
   const char *bad = one_round(rng, &c, seed, 16, selections);
+  for (uint32_t queries = 1; queries <= 2 && bad == NULL; queries++) { /* V4.1: a block a request, on more than half the multiprocessors */
+    c = (struct gpu_config){.requests = 82, .k = 512, .queries_max = queries, .pool_max = 64, .rows_max = 20000, .pages_max = 50, .frames = 8,
+                            .row_bytes = 288};
+    c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = queries == 1 ? 1024 : 5000, .bank_rows = 128, .tail_rows = 64,
+                                             .scratch_rows = 8, .frame_stride_rows = 64};
+    bad = one_round(rng, &c, seed, 16, selections);
+  }
   c = (struct gpu_config){.requests = 512, .k = 512, .queries_max = 2, .pool_max = 64, .rows_max = 5000, .pages_max = 50, .frames = 8,
                           .row_bytes = 288};
   c.geometry = (struct kvl_cache_geometry){.page_shift = 6, .hot_rows = 1024, .bank_rows = 128, .tail_rows = 64, .scratch_rows = 8,

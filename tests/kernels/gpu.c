@@ -284,6 +284,10 @@ const char *gpu_open(struct gpu **out, const struct gpu_config *config, uint64_t
   g->out = host(g, g->out_bytes);
   memset(g->state_host, RED_BYTE, g->state_bytes);
   memset(g->arena, RED_BYTE, g->arena_bytes);
+  g->held = host(g, (size_t)c->requests * c->geometry.hot_rows * sizeof g->held[0]);
+  for (size_t i = 0; i < (size_t)c->requests * c->geometry.hot_rows; i++) {
+    g->held[i] = c->row_bytes;
+  }
   g->cache = host(g, c->requests * sizeof g->cache[0]);
   size_t ws_lanes = lanes > pool_lanes ? lanes : pool_lanes;
   g->ws = kvl_resolve_ws_init(host(g, kvl_resolve_ws_bytes((uint32_t)ws_lanes)), (uint32_t)ws_lanes);
@@ -472,6 +476,26 @@ static void host_entries(struct gpu *g, uint32_t entries)
   }
 }
 
+void gpu_fetch_bytes(struct gpu *g, uint32_t bytes)
+{
+  g->batch.fetch_bytes = bytes;
+  g->host_batch.fetch_bytes = bytes;
+}
+
+static void note_held(struct gpu *g, uint32_t entries)
+{
+  const struct kvl_resolve_batch *b = &g->host_batch;
+  const uint32_t hot_rows = g->c.geometry.hot_rows;
+  for (uint32_t e = 0; e < entries; e++) {
+    for (uint32_t i = 0; i < b->fetch_count[e]; i++) {
+      uint32_t slot = (uint32_t)(b->fetches[(size_t)e * b->queries_max * b->k + i].to - b->entry[e].bases.hot);
+      if (slot < hot_rows) {
+        g->held[(size_t)g->entry[e].request * hot_rows + slot] = b->fetch_bytes != 0 ? b->fetch_bytes : b->row_bytes;
+      }
+    }
+  }
+}
+
 const char *gpu_reference(struct gpu *g, uint32_t entries)
 {
   struct kvl_resolve_host context = {g->cache, g->ws};
@@ -480,6 +504,9 @@ const char *gpu_reference(struct gpu *g, uint32_t entries)
   memset(g->host_batch.counts, 0, entries * sizeof g->host_batch.counts[0]);
   int err = kvl_resolve_batch_ref(&g->host_batch, &context);
   g->stale = true;
+  if (err == 0) {
+    note_held(g, entries);
+  }
   return err == 0 ? NULL : "the reference refused the batch";
 }
 
@@ -697,12 +724,13 @@ const char *gpu_compare(struct gpu *g, bool bytes)
       }
       DIFFERS("bytes of the arena differ at address %zu, byte %zu", at / g->c.row_bytes, at % g->c.row_bytes);
     }
-    for (uint32_t r = 0; r < g->c.requests; r++) { /* and a hot row holds the bytes of its row, whatever either side copied */
+    /* and a hot row holds the bytes of its row, as many as were asked for, whatever either side copied */
+    for (uint32_t r = 0; r < g->c.requests; r++) {
       struct kvl_cache_bases b = bases_of(&g->c, r);
       for (uint32_t s = 0; s < g->c.geometry.hot_rows; s++) {
         kvl_row row = kvl_cache_hot_row(g->cache[r], (kvl_slot)s);
         if (row >= 0 && memcmp(g->arena_down + ((size_t)b.hot + s) * g->c.row_bytes,
-                               gpu_host_rows(g, r) + (size_t)row * g->c.row_bytes, g->c.row_bytes) != 0) {
+                               gpu_host_rows(g, r) + (size_t)row * g->c.row_bytes, g->held[(size_t)r * g->c.geometry.hot_rows + s]) != 0) {
           DIFFERS("hot slot %u of request %u does not hold the bytes of row %d", s, r, row);
         }
       }

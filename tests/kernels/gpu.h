@@ -31,6 +31,7 @@ struct gpu {
   struct kvl_cache **cache;
   struct kvl_resolve_ws *ws;
   unsigned char *arena;         /* the reference's arena (host) */
+  uint32_t *held;               /* [requests][hot_rows]: bytes of its row, from the first on, that a hot slot holds */
   unsigned char *pool;          /* pinned; request r's rows begin at pool + pool_skip + r * rows_max * row_bytes */
   kvl_frame *page_map;          /* [requests][pages_max]; change it, then gpu_push */
   /* device */
@@ -64,6 +65,9 @@ kvl_row *gpu_pool(struct gpu *g, uint32_t entry, uint32_t query);
 
 /* Sends what the policy changes (heads, page maps, tail places), and the number of transactions, to the device, by the poke kernel. */
 const char *gpu_push(struct gpu *g);
+
+/* From here on resolve copies that many bytes of a missing row; 0: all. */
+void gpu_fetch_bytes(struct gpu *g, uint32_t bytes);
 
 /* Runs the batch that g->entry (request ids only), g->query and rows describe: `reference` runs it on the host; `device` one variant, on
  * the GPU, with the entries in the order `order` (NULL: as they are), and compares every output. Device state is taken from the last
