@@ -65,7 +65,7 @@ void kvl_explain_workload(const struct kvl_scenario *scenario, char *text, size_
 /* ---- what if ---- */
 
 enum kvl_try_kind { KVL_TRY_BASE, KVL_TRY_BOUND, KVL_TRY_SETTING, KVL_TRY_HARDWARE };
-enum { KVL_TRY_SETS = 6, KVL_TRIES_MAX = 32, KVL_TRY_SET_MAX = 1024 };
+enum { KVL_TRY_SETS = 8, KVL_TRIES_MAX = 32, KVL_TRY_SET_MAX = 1024 };
 
 enum kvl_objective { KVL_FOR_THROUGHPUT, KVL_FOR_GOODPUT, KVL_FOR_TTFT, KVL_FOR_RATE, KVL_FOR_LATENCY, KVL_OBJECTIVES };
 

@@ -135,6 +135,9 @@ static void add_bounds(struct kvl_what_if *w, const struct kvl_explain_facts *f)
   if (s->hardware.link.gathers.counts != 0) {
     add_set(t, "hardware.link.gather_us=[]");
   }
+  if (s->hardware.link.pages_bytes_per_s.n != 0) {
+    add_set(t, "hardware.link.pages_gb_per_s_by_piece=[]");
+  }
   if (w->bound.known && w->bound.ratio < 0.999) {
     scale_gathers(add_try(w, KVL_TRY_BOUND, "hot caches that know the future"), s, w->bound.ratio);
   }

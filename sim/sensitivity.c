@@ -265,7 +265,7 @@ static bool is_read(const struct kvl_scenario *s, const char *path)
   if (strcmp(path, "selection.query_overlap") == 0) {
     return drafts && host && s->selection.kind == KVL_SELECT_PRESET;
   }
-  if (strcmp(path, "costs.resident_admission_ms") == 0) {
+  if (strncmp(path, "costs.resident_", 15) == 0) {
     return !host;
   }
   if (strncmp(path, "costs.law_", 10) == 0) {
@@ -278,7 +278,8 @@ static bool is_read(const struct kvl_scenario *s, const char *path)
     return false;
   }
   static const char *const of_hosted[] = {"hardware.link.", "hardware.resolve_us_by_lanes", "policy.", "selection.", "costs.bookkeeping_", "costs.resolve_",
-                                          "costs.admission_ms", "costs.revoke_page_us", "node.host_pool_bytes", "node.sessions_per_gpu_max"};
+                                          "costs.admission_", "costs.revoke_page_us", "costs.reserve_token_ns", "costs.release_ms", "costs.keep_page_us",
+                                          "costs.give_page_us", "costs.history_gb_per_s", "node.host_pool_bytes", "node.sessions_per_gpu_max"};
   for (size_t i = 0; i < sizeof of_hosted / sizeof of_hosted[0] && !host; i++) {
     if (strncmp(path, of_hosted[i], strlen(of_hosted[i])) == 0 && strcmp(path, "policy.page_tokens") != 0) {
       return false;
@@ -306,6 +307,9 @@ static const char *always(const struct kvl_scenario *s, const char *path)
   }
   if (strcmp(path, "hardware.link.copy_gb_per_s") == 0) {
     return "law";
+  }
+  if (strcmp(path, "hardware.link.pages_gb_per_s_by_piece") == 0) {
+    return s->hardware.link.pages_bytes_per_s.n != 0 ? "law" : NULL;
   }
   if (strcmp(path, "speculation.accepted_mean") == 0) {
     return mean ? "law" : NULL;

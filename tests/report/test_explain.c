@@ -131,10 +131,10 @@ static const struct kvl_try *find_try(const struct kvl_what_if *w, const char *l
 
 START_TEST(the_knob_that_is_recommended_has_been_run)
 {
-  static const char *const sets[] = {"node.sessions_per_gpu_max=2"};
+  static const char *const sets[] = {"node.sessions_per_gpu_max=2", "hardware.link.pages_gb_per_s_by_piece=[[1024,20]]"};
   struct fixture f;
   struct kvl_err err = {""};
-  begin(&f, sets, 1);
+  begin(&f, sets, 2);
   struct kvl_what_if *w = calloc(1, sizeof *w);
   struct kvl_explain_options o = {.objective = kvl_objective_of(kvl_scenario_of(f.doc)), .threads = 2, .knobs = 4};
   ck_assert_int_eq(o.objective, KVL_FOR_THROUGHPUT);
@@ -160,6 +160,8 @@ START_TEST(the_knob_that_is_recommended_has_been_run)
   const struct kvl_try *bound = find_try(w, "a host link that costs nothing");
   ck_assert_ptr_nonnull(bound);
   ck_assert_int_eq(bound->status, 0);
+  double population = w->item[0].summary.stall_ms_by_cause[KVL_STALL_POPULATION];
+  ck_assert(population > 0 && bound->summary.stall_ms_by_cause[KVL_STALL_POPULATION] <= 0.01 * population);
   ck_assert(bound->summary.stall_ms_by_cause[KVL_STALL_FETCH] <= 0.01 * w->item[0].summary.stall_ms_by_cause[KVL_STALL_FETCH] + 1e-3);
   uint32_t settings = 0;
   for (uint32_t i = 0; i < w->count; i++) {

@@ -126,6 +126,13 @@ START_TEST(named_keys_and_values)
   ck_assert(v != NULL && v->stated && v->values == 2);
   ck_assert_str_eq(v->value[0].json, "0.9");
   ck_assert_str_eq(v->value[1].json, "1");
+  ck_assert_ptr_null(find(s, "hardware.link.pages_gb_per_s_by_piece")); /* a part without it */
+  kvl_sensitivity_free(s);
+  kvl_scenario_free(doc);
+  const char *const pages[] = {"hardware.link.pages_gb_per_s_by_piece=[[9216,50]]"};
+  ck_assert_msg(pick(s, &doc, pages, 1, NULL, 0.1, &err) == 0, "%s", err.text);
+  v = find(s, "hardware.link.pages_gb_per_s_by_piece");
+  ck_assert(v != NULL && v->values == 2 && strcmp(v->value[0].json, "[[9216,45]]") == 0);
   kvl_sensitivity_free(s);
   kvl_scenario_free(doc);
   free(s);
