@@ -9,7 +9,7 @@
 #include "sim/run.h"
 #include "sim/scenario.h"
 
-enum { KVL_PUBLISHED_ROWS_MAX = 64, KVL_CONTROLS = 6, KVL_REPRODUCE_SETS_MAX = 64 };
+enum { KVL_PUBLISHED_ROWS_MAX = 64, KVL_CONTROLS = 6, KVL_DEMANDS = 4, KVL_REPRODUCE_SETS_MAX = 64 };
 
 /* One row of scenarios/published.csv. A value is a number, or a range low..high. */
 struct kvl_published_row {
@@ -27,7 +27,7 @@ struct kvl_reproduced_row {
   const struct kvl_published_row *published;
   enum kvl_row_use use;
   double simulated, simulated_low, simulated_high; /* a range when the row speaks of several runs */
-  double difference_percent;                       /* from the number, or from the nearer end of the range; 0 inside it */
+  double difference_percent;                       /* from the number, or from the nearer end of the range, in per cent of it; 0 inside the range */
   bool within;                                     /* 5 %, or inside the range */
 };
 
@@ -36,6 +36,12 @@ struct kvl_control {
   const char *name;
   bool drafts; /* against the adaptive run with drafts */
   double throughput_tok_per_s, against_adaptive_percent;
+};
+
+/* What row P19 hangs on: the share of the later selections that goes to the host on demand when something that is not published is otherwise. */
+struct kvl_later_demand {
+  const char *name;
+  double percent;
 };
 
 /* The fitted numbers, in the order of the rows that they are fitted to. */
@@ -56,6 +62,8 @@ struct kvl_reproduction {
   uint32_t rows;
   struct kvl_control control[KVL_CONTROLS];
   uint32_t controls;
+  struct kvl_later_demand demand[KVL_DEMANDS]; /* with the controls */
+  uint32_t demands;
   struct kvl_fit fit;
   bool refitted;
   double worst_percent; /* of the verdict's rows */
@@ -76,6 +84,10 @@ struct kvl_reproduce_options {
   void (*say)(void *context, const char *what); /* one line for each thing begun; may be NULL */
   void *say_context;
 };
+
+/* By how much [simulated_low, simulated_high] leaves [low, high], in per cent of the end that it leaves by more (of the other end where that one is 0):
+ * below it negative, inside 0. */
+double kvl_range_miss_percent(double low, double high, double simulated_low, double simulated_high);
 
 int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reproduction *result, struct kvl_err *err);
 

@@ -54,6 +54,22 @@ START_TEST(values)
 }
 END_TEST
 
+/* What a reader expects beside a range: how far it is to the nearer end. */
+START_TEST(misses_of_a_range)
+{
+  static const struct {
+    double low, high, simulated_low, simulated_high, percent;
+  } cases[] = {
+    {1, 2.6, 0.25, 0.25, -75}, {1, 2.6, 1, 2.6, 0}, {1, 2.6, 1.5, 2, 0}, {1, 2.6, 2, 3.9, 50}, {-7, -3, -8.4, -4, -20}, {-7, -3, -5, -1.5, 50},
+    {1, 2, 0.5, 2.25, -50}, {1, 2, 0.9, 4, 100}, {0, 4, -1, 2, -25}, {-4, 0, -2, 1, 25},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    double percent = kvl_range_miss_percent(cases[i].low, cases[i].high, cases[i].simulated_low, cases[i].simulated_high);
+    ck_assert_msg(percent > cases[i].percent - 1e-9 && percent < cases[i].percent + 1e-9, "case %zu: %g", i, percent);
+  }
+}
+END_TEST
+
 START_TEST(bad_lines)
 {
   static const struct {
@@ -100,4 +116,4 @@ START_TEST(the_project_s_own)
 }
 END_TEST
 
-KVL_TAP_MAIN("published", values, bad_lines, the_project_s_own)
+KVL_TAP_MAIN("published", values, misses_of_a_range, bad_lines, the_project_s_own)

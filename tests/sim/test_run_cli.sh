@@ -194,8 +194,8 @@ rows=0
 for row in P01 P02 P03 P04 P05 P06 P07 P08 P09 P10 P11 P12 P13 P14 P15 P16 P17 P18 P19 P20; do
   grep -q "^$row .*\(calibration\|predicted\|printed\)" out && rows=$((rows + 1))
 done
-[ $rows = 20 ] && grep -q 'Negative controls' out && grep -q 'fixed mode' out
-pass_or_fail $? 'every published row and the controls are printed'
+[ $rows = 20 ] && grep -q 'Negative controls' out && grep -q 'fixed mode' out && grep -q '^Row P19 where' out && grep -q '^queries share 90 % ' out
+pass_or_fail $? 'every published row, the controls and what P19 hangs on are printed'
 verdict '"worst_percent"' --format=json --no-controls --threads=2
 if command -v python3 >/dev/null 2>&1; then
   python3 -m json.tool <out >parsed 2>>err
