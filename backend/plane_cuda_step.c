@@ -48,7 +48,10 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
   slot->prepared_half = half;
 }
 
-/* Page maps as the policy has them now, against what the device has. */
+/* Page maps as the policy has them now, against what the device has. A give-back touches a few pages of every request's thousands: stretches that are equal
+ * are passed over whole. */
+enum { MAP_STRETCH = 256 };
+
 static int poke_map(struct cuda_gpu *g, const struct kvl_step_item *item, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -60,10 +63,17 @@ static int poke_map(struct cuda_gpu *g, const struct kvl_step_item *item, struct
     return 0;
   }
   slot->page_map_version = item->page_map_version;
-  for (uint32_t p = 0; rc == 0 && item->page_map != NULL && p < item->pages; p++) {
-    if (map[p] != item->page_map[p]) {
-      map[p] = item->page_map[p];
-      rc = kvl_cuda_add_poke(g, word + p, (uint32_t)map[p], err);
+  uint32_t pages = item->page_map == NULL ? 0 : item->pages;
+  for (uint32_t first = 0, end; rc == 0 && first < pages; first = end) {
+    end = pages - first < MAP_STRETCH ? pages : first + MAP_STRETCH;
+    if (memcmp(&map[first], &item->page_map[first], (end - first) * sizeof *map) == 0) {
+      continue;
+    }
+    for (uint32_t p = first; rc == 0 && p < end; p++) {
+      if (map[p] != item->page_map[p]) {
+        map[p] = item->page_map[p];
+        rc = kvl_cuda_add_poke(g, word + p, (uint32_t)map[p], err);
+      }
     }
   }
   return rc;
