@@ -31,7 +31,7 @@ static const char help[] =
   "  --scenario=NAME        model, node and workload, when there is no PLAN.json\n"
   "  --workload=FILE        a workload file in place of the scenario's workload (with --scenario)\n"
   "  --gpu-hour=NUMBER      price of a GPU hour, in any currency (with --scenario)\n"
-  "  --set=KEY=VALUE        a scenario key for every run; repeat as you like\n"
+  "  --set=KEY=VALUE        a scenario key for every run, which is then not searched; repeat as you like\n"
   "  --jobs=N               runs at once (default: as many as there are cores); no result depends on it\n"
   "  --threads=N            threads of one run (default 1); the same\n"
   "  --show=PLAN            print a plan of the store again: its number or its name (default: the newest)\n"

@@ -242,6 +242,14 @@ static void add_number(struct finder *f, struct kvl_plan_axis *axis, uint64_t nu
   }
 }
 
+/* Half of it, a quarter, ..., 1. */
+static void add_halves(struct finder *f, struct kvl_plan_axis *axis, uint32_t number)
+{
+  while ((number /= 2) >= 1) {
+    add_number(f, axis, number);
+  }
+}
+
 static void add_pair(struct kvl_plan_axis *axis, const char *first, const char *second)
 {
   axis->value[axis->values][0] = first;
@@ -374,13 +382,14 @@ static int fill_axes(struct finder *f, const struct kvl_scenario *s)
     }
     add_number(f, &axis[KVL_AXIS_GPUS], gpus + 1u);
     add_number(f, &axis[KVL_AXIS_GPUS], 2ull * gpus);
+    add_halves(f, &axis[KVL_AXIS_GPUS], gpus);
   }
-  if (!axis[KVL_AXIS_PREFILL].given) { /* as many, one less, one more, half */
+  if (!axis[KVL_AXIS_PREFILL].given) {
     uint32_t prefill = s->node.prefill_gpus;
     add_number(f, &axis[KVL_AXIS_PREFILL], prefill);
     add_number(f, &axis[KVL_AXIS_PREFILL], prefill > 1 ? prefill - 1 : 1);
     add_number(f, &axis[KVL_AXIS_PREFILL], prefill + 1u);
-    add_number(f, &axis[KVL_AXIS_PREFILL], prefill > 1 ? prefill / 2 : 1);
+    add_halves(f, &axis[KVL_AXIS_PREFILL], prefill);
   }
   if (!axis[KVL_AXIS_MODE].given) {
     add_pair(&axis[KVL_AXIS_MODE], "\"resident\"", NULL);

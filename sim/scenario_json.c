@@ -233,8 +233,8 @@ static int walk_members(struct walk *w, unsigned depth, bool object)
     return 0;
   }
   for (unsigned members = 1;; members++) {
-    if (members > KVL_JSON_MEMBERS_MAX) {
-      return bad(w, "more than 1,024 members in one object or array");
+    if (members > (object ? (unsigned)KVL_JSON_MEMBERS_MAX : (unsigned)KVL_JSON_ELEMENTS_MAX)) { /* members are compared with one another, elements are not */
+      return bad(w, object ? "more than 1,024 members in one object" : "more than 20,000 elements in one array");
     }
     skip_space(w);
     if (object) {

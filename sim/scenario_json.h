@@ -29,7 +29,7 @@ struct kvl_json {
   struct kvl_json *next;
 };
 
-enum { KVL_JSON_BYTES_MAX = 4 << 20, KVL_JSON_DEPTH_MAX = 32, KVL_JSON_MEMBERS_MAX = 1024, KVL_JSON_NUMBER_MAX = 48 };
+enum { KVL_JSON_BYTES_MAX = 4 << 20, KVL_JSON_DEPTH_MAX = 32, KVL_JSON_MEMBERS_MAX = 1024, KVL_JSON_ELEMENTS_MAX = 20000, KVL_JSON_NUMBER_MAX = 48 };
 
 /* Parses `text` (`size` bytes; need not be terminated). `place` is copied. -EINVAL with file, line and reason; -ENOMEM. */
 int kvl_json_parse(struct kvl_arena *arena, const char *text, size_t size, const char *place, struct kvl_json **root, struct kvl_err *err);

@@ -10,7 +10,7 @@
 #include "sim/sweep.h"
 
 static const char *const members[] = {"name", "note", "scenario", "set", "grid", "list", "random", "repeats", "seeds", "seed"};
-enum { MEMBERS = sizeof members / sizeof members[0], AXES_MAX = KVL_SWEEP_KEYS_MAX, NAME_MAX_BYTES = 96 };
+enum { MEMBERS = sizeof members / sizeof members[0], AXES_MAX = KVL_SWEEP_KEYS_MAX, NAME_MAX_BYTES = 96, VALUES_MAX = 1024 };
 
 static int no_memory(const struct kvl_sweep *sweep, struct kvl_err *err)
 {
@@ -212,6 +212,9 @@ static int read_values(struct kvl_sweep *sweep, struct kvl_sweep_axis *axis, con
   if (array->kind != KVL_JSON_ARRAY || array->child == NULL) {
     return kvl_scenario_bad(err, array, array->key, array->kind == KVL_JSON_ARRAY ? "has no values" : "must be an array of values, is %s",
                             kvl_json_kind_name(array->kind));
+  }
+  if (axis->values > VALUES_MAX) { /* they are compared with one another */
+    return kvl_scenario_bad(err, array, array->key, "up to %d values of one key; a list of points may have %d", (int)VALUES_MAX, (int)KVL_SWEEP_POINTS_MAX);
   }
   struct kvl_err cause = {""};
   int rc = kvl_design_pair("the sweep's", array->key, array->child, &cause);

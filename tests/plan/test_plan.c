@@ -346,16 +346,9 @@ START_TEST(nodes_that_do_not_do_are_told_apart)
 }
 END_TEST
 
-START_TEST(gpus_for_prefill_are_searched_where_that_is_possible)
+/* 2 x 32 x 32 settings, and what `more` adds. */
+static struct kvl_capacity_plan *many(const char *more)
 {
-  struct fake f = {.ttft_resident = 1.8};
-  char *answer = answer_of(&f, "{" BASE ", " TARGET ", \"set\": {\"workload.requests\": 6}}");
-  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        1,\n        2\n      ]"));
-  free(answer);
-  answer = answer_of(&f, "{" BASE ", " TARGET ", \"set\": {\"node.prefill_gpus\": 3}}");
-  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        3\n      ]"));
-  free(answer);
-  /* 2 x 32 x 31 candidates are too many when there are two numbers of prefill GPUs beside them */
   char text[4096], *at = text;
   at += sprintf(at, "{" BASE ", " TARGET ", \"search\": {\"mode\": [\"fixed\"], \"speculation\": [\"none\"], \"policy.prefetch\": [\"none\"], \"node.decode_gpus\": [1, 2], \"policy.hot_rows\": [");
   for (int i = 0; i < 32; i++) {
@@ -365,13 +358,34 @@ START_TEST(gpus_for_prefill_are_searched_where_that_is_possible)
   for (int i = 0; i < 32; i++) {
     at += sprintf(at, "%s%d", i > 0 ? ", " : "", 10 + i);
   }
-  (void)sprintf(at, "], \"policy.page_tokens\": [64, 128]}}");
-  struct fake g = {.ttft_resident = 0.5, .interrupt = "screen"};
-  struct kvl_capacity_plan *plan = parse(text);
+  (void)sprintf(at, "]%s}}", more);
+  return parse(text);
+}
+
+START_TEST(gpus_are_searched_where_that_is_possible)
+{
+  struct fake f = {.ttft_resident = 1.8};
+  char *answer = answer_of(&f, "{\"scenario\": \"mooncake-hour\", " TARGET ", \"workload\": {\"kind\": \"closed\", \"concurrency\": 2, \"requests\": 4, \"input_tokens\": 4000, "
+                               "\"output_tokens\": 8}, \"search\": {\"mode\": [\"resident\"], \"policy.page_tokens\": [64]}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"node.decode_gpus\": [\n        4,\n        3,\n        5,\n        8,\n        2,\n        1\n      ]"));
+  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        4,\n        3,\n        5,\n        2,\n        1\n      ]"));
+  free(answer);
+  answer = answer_of(&f, "{" BASE ", " TARGET ", \"set\": {\"workload.requests\": 6}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        1,\n        2\n      ]"));
+  free(answer);
+  answer = answer_of(&f, "{" BASE ", " TARGET ", \"set\": {\"node.prefill_gpus\": 3}}");
+  ck_assert_ptr_nonnull(strstr(answer, "\"node.prefill_gpus\": [\n        3\n      ]"));
+  free(answer);
+  /* too many when there are two numbers of prefill GPUs beside them: then there is one */
+  struct fake g = {.ttft_resident = 0.5, .interrupt = "bound"};
   struct kvl_plan_search *search = NULL;
   struct kvl_err err = {""};
+  struct kvl_capacity_plan *plan = many("");
+  ck_assert_int_eq(kvl_plan_find(&search, plan, fake_run, &g, &err), -EINTR);
+  kvl_plan_free(plan);
+  plan = many(", \"policy.page_tokens\": [64, 128]"); /* somebody asked for these */
   int rc = kvl_plan_find(&search, plan, fake_run, &g, &err);
-  ck_assert_msg(rc == -EINVAL && strstr(err.text, "more than 4000 candidates") != NULL, "%s", err.text); /* 4096 without them: somebody asked for these */
+  ck_assert_msg(rc == -EINVAL && strstr(err.text, "more than 4000 candidates") != NULL, "%s", err.text);
   kvl_plan_free(plan);
 }
 END_TEST
@@ -442,5 +456,5 @@ END_TEST
 
 KVL_TAP_MAIN("plan", a_plan_says_what_it_asks, a_workload_replaces_the_scenarios_whole, bad_plans_get_one_line, the_cheapest_that_meets_the_target_is_recommended,
              what_cannot_be_met_is_said_with_what_is_missing, sessions_held_are_a_target, marks_of_editors_are_no_mistakes,
-             candidates_that_come_to_the_same_are_one_point, nodes_that_do_not_do_are_told_apart, gpus_for_prefill_are_searched_where_that_is_possible, failures_and_interruptions_are_told,
+             candidates_that_come_to_the_same_are_one_point, nodes_that_do_not_do_are_told_apart, gpus_are_searched_where_that_is_possible, failures_and_interruptions_are_told,
              comparing_is_by_target_then_cost_then_simplicity, answers_are_written_in_three_forms)

@@ -104,10 +104,10 @@ START_TEST(depth_and_members_are_bounded)
   ck_assert_int_eq(parse_nested(KVL_JSON_DEPTH_MAX, "[", "1", "]"), 0);
   ck_assert_int_eq(parse_nested(KVL_JSON_DEPTH_MAX + 1, "[", "1", "]"), -EINVAL);
   ck_assert_int_eq(parse_nested(2000, "[", "1", "]"), -EINVAL);
-  char *many = malloc(8192);
+  char *many = malloc(2 * KVL_JSON_ELEMENTS_MAX + 64);
   size_t used = 0;
   many[used++] = '[';
-  for (int i = 0; i < KVL_JSON_MEMBERS_MAX + 1; i++) {
+  for (int i = 0; i < KVL_JSON_ELEMENTS_MAX + 1; i++) {
     memcpy(many + used, i > 0 ? ",1" : "1", 2);
     used += i > 0 ? 2 : 1;
   }
@@ -119,6 +119,18 @@ START_TEST(depth_and_members_are_bounded)
   ck_assert_int_eq(kvl_json_parse(&arena, many, used - 2, "f.json", &root, NULL), 0);
   kvl_arena_free(&arena);
   free(many);
+  char *object = malloc(16 * (KVL_JSON_MEMBERS_MAX + 2));
+  for (int more = 0; more < 2; more++) {
+    used = (size_t)sprintf(object, "{\"k\":1");
+    for (int i = 1; i < KVL_JSON_MEMBERS_MAX + more; i++) {
+      used += (size_t)sprintf(object + used, ",\"k%d\":1", i);
+    }
+    object[used++] = '}';
+    struct kvl_arena other = {0};
+    ck_assert_int_eq(kvl_json_parse(&other, object, used, "f.json", &root, NULL), more == 0 ? 0 : -EINVAL);
+    kvl_arena_free(&other);
+  }
+  free(object);
 }
 END_TEST
 
