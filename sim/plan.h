@@ -161,6 +161,7 @@ struct kvl_plan_search {
   bool priced;
   int best, runner_up;            /* candidate; -1: none ran */
   bool met;                       /* the best one meets every target with every seed */
+  bool settled;                   /* repeats are done: who has fewer seeds than others stands behind those that meet the target with all of theirs */
   struct kvl_plan_variant variant[KVL_PLAN_VARIANTS_MAX];
   uint32_t variants, variant_round;
   bool all_hopeless;              /* no candidate of the coarse search meets the target, not even without a single miss */
