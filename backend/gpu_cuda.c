@@ -176,7 +176,9 @@ int kvl_gpu_alloc(struct kvl_gpu *gpu, uint64_t bytes, int fill, const char *wha
                        (unsigned long long)bytes, (double)free_bytes / 1e9, (double)total / 1e9);
   }
   rc = failed(err, e, "cudaMalloc");
-  return rc != 0 ? rc : failed(err, cudaMemset(*memory, fill, bytes), "cudaMemset");
+  /* Our streams do not wait for the default stream, so the fill has to be over before anybody has the memory: cudaMemset would return before. */
+  rc = rc != 0 ? rc : failed(err, cudaMemsetAsync(*memory, fill, bytes, cudaStreamLegacy), "cudaMemsetAsync");
+  return rc != 0 ? rc : failed(err, cudaStreamSynchronize(cudaStreamLegacy), "cudaStreamSynchronize");
 }
 
 void kvl_gpu_free(struct kvl_gpu *gpu, void *memory)

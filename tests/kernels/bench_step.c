@@ -14,6 +14,7 @@
 #include "kernels/step.h"
 #include "tests/kernels/bench.h"
 #include "tests/kernels/check_kernels.h"
+#include "tests/kernels/now.h"
 
 enum { POINTS = 8, K = 512, ROW_BYTES = 288, READERS = 38, REQUESTS_MAX = 82, CACHES = 4 };
 static const uint64_t arena_bytes = UINT64_C(8) << 30;
@@ -73,21 +74,21 @@ static void *pinned(size_t bytes)
 static void *sent(const void *from, size_t bytes)
 {
   void *p = device(bytes);
-  TRY(cudaMemcpy(p, from, bytes, cudaMemcpyHostToDevice));
+  TRY(copy_now(p, from, bytes));
   return p;
 }
 
 static double mean_stamp(const uint64_t *stamp) /* device: us between its two words */
 {
   uint64_t t[2] = {0, 0};
-  TRY(cudaMemcpy(t, stamp, sizeof t, cudaMemcpyDeviceToHost));
+  TRY(copy_now(t, stamp, sizeof t));
   return (double)(t[1] - t[0]) / 1000;
 }
 
 static void reset_stamp(uint64_t *stamp)
 {
   const uint64_t t[2] = {UINT64_MAX, 0};
-  TRY(cudaMemcpy(stamp, t, sizeof t, cudaMemcpyHostToDevice));
+  TRY(copy_now(stamp, t, sizeof t));
 }
 
 static void three_ways(const char *kernel, call_fn *call, void *arg, int nodes, double requests, double queries, double bytes)
@@ -111,8 +112,8 @@ static void clock_resolution(void)
   uint64_t *d = device(2 * sizeof timer);
   TRY(floor_clock(d, d + N, N, stream));
   TRY(cudaStreamSynchronize(stream));
-  TRY(cudaMemcpy(timer, d, sizeof timer, cudaMemcpyDeviceToHost));
-  TRY(cudaMemcpy(cycles, d + N, sizeof cycles, cudaMemcpyDeviceToHost));
+  TRY(copy_now(timer, d, sizeof timer));
+  TRY(copy_now(cycles, d + N, sizeof cycles));
   uint64_t least = UINT64_MAX;
   uint64_t changes = 0;
   for (uint32_t i = 1; i < N; i++) {
@@ -184,8 +185,8 @@ static void begin_and_end(uint32_t requests, uint32_t queries)
   for (uint32_t r = 0; r < READERS; r++) {
     point_of_reader[r] = r < 18 ? r / 6 : 3 + (r - 18) / 4;
   }
-  TRY(cudaMemset(digest, 1, READERS * all * 8));
-  TRY(cudaMemset(witness, 1, POINTS * all * 8));
+  TRY(fill_now(digest, 1, READERS * all * 8));
+  TRY(fill_now(witness, 1, POINTS * all * 8));
   struct kvl_step_end end = {.entries = requests, .queries_max = queries, .points = POINTS, .readers = READERS, .point = b.point, .entry = b.entry[0],
                              .digest = digest, .witness = witness, .point_of_reader = sent(point_of_reader, sizeof point_of_reader), .check = check,
                              .stamps = b.stamps, .outcome = outcome};
@@ -361,8 +362,8 @@ static void single_rows(void)
   for (int in_host = 0; in_host < 2; in_host++) {
     struct kvl_fill *there = in_host ? pinned(sizeof list) : device(sizeof list);
     uint32_t *count = in_host ? pinned(sizeof counts) : device(sizeof counts);
-    TRY(cudaMemcpy(there, list, sizeof list, cudaMemcpyDefault));
-    TRY(cudaMemcpy(count, counts, sizeof counts, cudaMemcpyDefault));
+    TRY(copy_now(there, list, sizeof list));
+    TRY(copy_now(count, counts, sizeof counts));
     for (int i = 0; i < 4 && trouble == NULL; i++) {
       struct kvl_fills f = {there, count, SINGLES, blocks[i]};
       struct times t = time_calls(call_fills, &f, BENCH_STEPS, false, stream);
@@ -388,7 +389,7 @@ static void standins(void)
 {
   uint64_t *duration = pinned(8);
   uint64_t *words = device(64);
-  TRY(cudaMemset(words, 0, 64));
+  TRY(fill_now(words, 0, 64));
   static const struct {
     uint64_t ns, bytes;
   } cases[] = {{10000, 0}, {100000, 0}, {550000, 0}, {100000, 200 << 20}, {550000, 500 << 20}, {550000, 1600 << 20}, {0, 500 << 20}};
@@ -458,7 +459,7 @@ static void bank(uint32_t requests, uint32_t rows)
   if (trouble == NULL) {
     *duration = 550000;
   }
-  TRY(cudaMemset(words, 0, 64));
+  TRY(fill_now(words, 0, 64));
   struct kvl_standin s = {duration, arena, arena_bytes, 1 << 30, 0, words + 1, words, words + 2};
   static const uint32_t beside[] = {8, 16, 32, 132};
   for (int i = 0; i < 4 && trouble == NULL; i++) {

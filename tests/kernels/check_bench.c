@@ -23,6 +23,7 @@
 #include "tests/kernels/bench.h"
 #include "tests/kernels/check_kernels.h"
 #include "tests/kernels/gpu.h"
+#include "tests/kernels/now.h"
 
 enum { STEPS = BENCH_STEPS, SKIP = 4, WARM = 6, FLUSH_BYTES = 128 << 20 };
 
@@ -212,7 +213,7 @@ static void peer_cell(struct gpu *g, uint32_t requests, uint32_t keep, struct kv
           map[(size_t)r * g->c.rows_max + i] = e.place_of_row[i] < 0 ? -1 : e.place_of_row[i];
         }
       }
-      TRY(cudaMemcpy(p.map, map, (size_t)requests * g->c.rows_max * 4, cudaMemcpyHostToDevice));
+      TRY(copy_now(p.map, map, (size_t)requests * g->c.rows_max * 4));
       free(map);
     }
     if ((trouble = gpu_reference(g, requests)) != NULL) {
@@ -241,8 +242,8 @@ static void peer_cell(struct gpu *g, uint32_t requests, uint32_t keep, struct kv
   TRY(cudaMalloc((void **)&p.out, lanes * 4));
   TRY(cudaMalloc((void **)&p.stamp, (size_t)requests * g->c.geometry.hot_rows * 4));
   TRY(cudaMalloc((void **)&p.misses, (size_t)requests * 4));
-  TRY(cudaMemcpy(p.d_rows, rows, STEPS * lanes * 4, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(p.d_index, index, fetched * 8, cudaMemcpyHostToDevice));
+  TRY(copy_now(p.d_rows, rows, STEPS * lanes * 4));
+  TRY(copy_now(p.d_index, index, fetched * 8));
 
   /* Entries and queries were uploaded by a device call that is checked as all others are. */
   p.variant = kvl_resolve_cuda_variants;
@@ -283,7 +284,7 @@ static void peer_cell(struct gpu *g, uint32_t requests, uint32_t keep, struct kv
     p.variant = v;
     gpu_restore(g);
     struct times event = time_calls(call_resolve, &p, STEPS, false, g->stream);
-    TRY(cudaMemcpy(got, p.d_addresses, STEPS * lanes * 4, cudaMemcpyDeviceToHost));
+    TRY(copy_now(got, p.d_addresses, STEPS * lanes * 4));
     const char *state = gpu_compare(g, true);
     bool equal = memcmp(got, want, STEPS * lanes * 4) == 0 && state == NULL;
     gpu_restore(g);
@@ -512,7 +513,7 @@ static struct times v41_floor(struct v41 *v, uint32_t lent_percent, uint64_t *in
         qsort(index + v->first[step][s], v->first[step][s + 1] - v->first[step][s], sizeof *index, by_number);
       }
     }
-    TRY(cudaMemcpy(v->d_index, index, fetched * 8, cudaMemcpyHostToDevice));
+    TRY(copy_now(v->d_index, index, fetched * 8));
     struct times least = {0};
     v->blocks = 0;
     v->threads = 512;
@@ -604,7 +605,7 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
         continue;
       }
       size_t here = ((size_t)step * V41_SELECTIONS + s) * lanes;
-      TRY(cudaMemcpy(v->d_rows + here, now, lanes * 4, cudaMemcpyHostToDevice));
+      TRY(copy_now(v->d_rows + here, now, lanes * 4));
       memcpy(want + here, g->host_batch.addresses, lanes * 4);
       v->first[step][s] = (uint32_t)fetched;
       uint32_t *mine = owned + ((size_t)step * V41_SELECTIONS + s) * (requests + 1);
@@ -625,7 +626,7 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
   }
   if (trouble == NULL) {
     void *stream = v->g[0]->stream;
-    TRY(cudaMemcpy(v->d_owned, owned, (size_t)STEPS * V41_SELECTIONS * (requests + 1) * 4, cudaMemcpyHostToDevice));
+    TRY(copy_now(v->d_owned, owned, (size_t)STEPS * V41_SELECTIONS * (requests + 1) * 4));
     struct times pages = v41_time(v41_pages, v, stream);
     struct times gather = v41_floor(v, lent_percent, index, fetched, stream);
     double all = (double)STEPS * V41_SELECTIONS * (double)lanes;
@@ -646,14 +647,14 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
           gpu_build_entry(g, r, true, &e);
           e.query_count = 1;
           e.whole = v->whole;
-          TRY(cudaMemcpy((struct kvl_resolve_entry *)d_entry + r, &e, sizeof e, cudaMemcpyHostToDevice));
+          TRY(copy_now((struct kvl_resolve_entry *)d_entry + r, &e, sizeof e));
         }
-        TRY(cudaMemcpy(d_query, g->query, requests * sizeof g->query[0], cudaMemcpyHostToDevice));
+        TRY(copy_now(d_query, g->query, requests * sizeof g->query[0]));
         TRY(cudaStreamSynchronize(g->stream));
       }
-      TRY(cudaMemset(v->d_addresses, 0x5a, (size_t)STEPS * V41_SELECTIONS * lanes * 4));
+      TRY(fill_now(v->d_addresses, 0x5a, (size_t)STEPS * V41_SELECTIONS * lanes * 4));
       struct times t = v41_time(v41_step, v, stream);
-      TRY(cudaMemcpy(got, v->d_addresses, (size_t)STEPS * V41_SELECTIONS * lanes * 4, cudaMemcpyDeviceToHost));
+      TRY(copy_now(got, v->d_addresses, (size_t)STEPS * V41_SELECTIONS * lanes * 4));
       bool equal = memcmp(got, want, (size_t)STEPS * V41_SELECTIONS * lanes * 4) == 0;
       const char *state = NULL;
       for (int c = 0; c < V41_CACHES && state == NULL; c++) {
@@ -716,7 +717,7 @@ static void v41(const struct bench_options *options)
   TRY(cudaMalloc((void **)&v.d_owned, (size_t)STEPS * V41_SELECTIONS * (V41_REQUESTS + 1) * 4));
   TRY(cudaMalloc((void **)&v.gather_to, (size_t)V41_REQUESTS * V41_K * 288));
   TRY(cudaMalloc((void **)&v.d_frames, (size_t)V41_REQUESTS * 1954 * 4));
-  TRY(cudaMemset(v.d_frames, 0, (size_t)V41_REQUESTS * 1954 * 4));
+  TRY(fill_now(v.d_frames, 0, (size_t)V41_REQUESTS * 1954 * 4));
   static const uint32_t batches[] = {44, 82};
   for (int i = options->quick ? 1 : 0; i < 2 && trouble == NULL; i++) {
     v41_case(&v, batches[i], 100, &rng);
@@ -782,8 +783,8 @@ static void copies(void)
       list[n++] = (struct kvl_segment){base + p * piece[c], (uint64_t)(PAGES - 1 - p) * 640 * 288 + (uint64_t)c * piece[0], piece[c]};
     }
   }
-  TRY(cudaMemcpy(d_list, &n, 4, cudaMemcpyHostToDevice));
-  TRY(cudaMemcpy(d_list + 16, list, n * sizeof *list, cudaMemcpyHostToDevice));
+  TRY(copy_now(d_list, &n, 4));
+  TRY(copy_now(d_list + 16, list, n * sizeof *list));
   static const uint32_t blocks[] = {0, 4, 16, 32, 66, 132};
   struct copy c = {{pool, frames, (void *)(d_list + 16), (void *)d_list, n, 0}, bytes};
   struct times dma = time_calls(call_dma, &c, 8, false, NULL);

@@ -21,6 +21,7 @@
 #include "tests/kernels/check_kernels.h"
 #include "kernels/state_ref.h"
 #include "tests/kernels/gpu.h"
+#include "tests/kernels/now.h"
 
 #define PICK(rng, ...) ((const uint32_t[]){__VA_ARGS__})[kvl_rng_below(rng, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))]
 
@@ -200,9 +201,9 @@ static const char *check_segments(struct kvl_rng *rng)
     const struct kvl_segments ref = {from, want, list, &n, LIST, 0};
     kvl_segments_ref(&ref, NULL);
     const struct kvl_segments cuda = {from, to, (void *)(d_list + 16), (void *)d_list, LIST, PICK(rng, 0, 1, 8)};
-    if (cudaMemset(to, 0x5a, BYTES) != cudaSuccess || cudaMemcpy(d_list, &n, 4, cudaMemcpyHostToDevice) != cudaSuccess ||
-        cudaMemcpy(d_list + 16, list, n * sizeof list[0], cudaMemcpyHostToDevice) != cudaSuccess || kvl_segments_cuda(&cuda, NULL) != 0 ||
-        cudaMemcpy(got, to, BYTES, cudaMemcpyDeviceToHost) != cudaSuccess) {
+    if (fill_now(to, 0x5a, BYTES) != cudaSuccess || copy_now(d_list, &n, 4) != cudaSuccess ||
+        copy_now(d_list + 16, list, n * sizeof list[0]) != cudaSuccess || kvl_segments_cuda(&cuda, NULL) != 0 ||
+        copy_now(got, to, BYTES) != cudaSuccess) {
       bad = "segments: a call failed";
     } else if (memcmp(got, want, BYTES) != 0) {
       bad = "segments: bytes differ from the reference's";

@@ -10,6 +10,7 @@
 #include "kernels/pattern.h"
 #include "kernels/step.h"
 #include "tests/kernels/check_kernels.h"
+#include "tests/kernels/now.h"
 
 #define PICK(rng, ...) ((const uint32_t[]){__VA_ARGS__})[kvl_rng_below(rng, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))]
 
@@ -68,7 +69,7 @@ static struct both *take(size_t bytes, bool pinned)
   }
   b->device = device + RED;
   memset(host, RED_BYTE, bytes + 2 * RED);
-  TRY(cudaMemset(device, RED_BYTE, bytes + 2 * RED));
+  TRY(fill_now(device, RED_BYTE, bytes + 2 * RED));
   return trouble == NULL ? b : NULL;
 }
 
@@ -89,7 +90,7 @@ static void give_all_back(void)
 static void send(const struct both *b)
 {
   if (trouble == NULL) {
-    TRY(cudaMemcpy(b->device - RED, b->host - RED, b->bytes + 2 * RED, cudaMemcpyDefault));
+    TRY(copy_now(b->device - RED, b->host - RED, b->bytes + 2 * RED));
   }
 }
 
@@ -103,7 +104,7 @@ static void same(const struct both *b, const char *what)
     trouble = "out of memory";
     return;
   }
-  TRY(cudaMemcpy(got, b->device - RED, b->bytes + 2 * RED, cudaMemcpyDefault));
+  TRY(copy_now(got, b->device - RED, b->bytes + 2 * RED));
   for (size_t i = 0; trouble == NULL && i < b->bytes + 2 * RED; i++) {
     EXPECT(got[i] == (b->host - RED)[i], "%s: byte %lld of %zu is %02x, want %02x", what, (long long)i - RED, b->bytes, got[i],
            (b->host - RED)[i]);
@@ -223,7 +224,7 @@ static void check_begin(struct kvl_rng *rng)
   TRY(cudaDeviceSynchronize());
   if (trouble == NULL && host.stamp_pairs > 0) { /* the first pair is the launch's own */
     uint64_t got[2] = {0, 0};
-    TRY(cudaMemcpy(got, stamps->device, sizeof got, cudaMemcpyDeviceToHost));
+    TRY(copy_now(got, stamps->device, sizeof got));
     EXPECT(got[0] > 0 && got[0] <= got[1] && got[1] < UINT64_MAX, "begin: stamps %" PRIu64 " and %" PRIu64, got[0], got[1]);
     memcpy(stamps->host, got, sizeof got);
   }
@@ -366,7 +367,7 @@ static void check_digests(struct kvl_rng *rng)
   same(seen, "witness");
   EXPECT(memcmp(read->host, seen->host, queries * 8) == 0, "reader and witness disagree in the reference");
   if (trouble == NULL && stamped) {
-    TRY(cudaMemcpy(times, stamp->device, sizeof times, cudaMemcpyDeviceToHost));
+    TRY(copy_now(times, stamp->device, sizeof times));
     EXPECT(times[0] > 0 && times[0] <= times[1] && times[1] < UINT64_MAX, "reader: stamps %" PRIu64 " and %" PRIu64, times[0], times[1]);
   }
 }
@@ -537,7 +538,7 @@ static void check_bank(struct kvl_rng *rng)
   TRY(cudaDeviceSynchronize());
   same(arena, "bank");
   if (trouble == NULL && stamped && entries > 0) {
-    TRY(cudaMemcpy(times, stamp->device, sizeof times, cudaMemcpyDeviceToHost));
+    TRY(copy_now(times, stamp->device, sizeof times));
     EXPECT(times[0] > 0 && times[0] <= times[1] && times[1] < UINT64_MAX, "bank: stamps %" PRIu64 " and %" PRIu64, times[0], times[1]);
   }
 }
@@ -571,10 +572,10 @@ static void check_standin(struct kvl_rng *rng)
     s.from = bytes == 0 ? NULL : s.from;
     TRY(kvl_standin_cuda(&s, NULL));
     TRY(cudaDeviceSynchronize());
-    TRY(cudaMemcpy(times, stamp->device, sizeof times, cudaMemcpyDeviceToHost));
+    TRY(copy_now(times, stamp->device, sizeof times));
     EXPECT(times[1] - times[0] >= ns && times[1] - times[0] < ns + 2000000000, "stand-in: %" PRIu64 " ns, asked for %" PRIu64, times[1] - times[0],
            ns);
-    TRY(cudaMemcpy(zero, word->device, sizeof zero, cudaMemcpyDeviceToHost));
+    TRY(copy_now(zero, word->device, sizeof zero));
     EXPECT(zero[0] == 0 && zero[1] == 0 && zero[3] == 0, "stand-in: `start` is not 0 afterwards, or its neighbour was written");
   }
 }

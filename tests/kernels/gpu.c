@@ -10,6 +10,7 @@
 
 #include "kernels/pokes.h"
 #include "kernels/state_ref.h"
+#include "tests/kernels/now.h"
 
 enum { RED = 64, RED_BYTE = 0x5a, POKES_MAX = 1 << 20, FILL_THREADS = 16 };
 
@@ -156,8 +157,8 @@ const char *gpu_upload_state(struct gpu *g)
 {
   g->stale = true;
   refresh(g);
-  CUDA(cudaMemcpy(g->state, g->state_host, g->state_bytes, cudaMemcpyHostToDevice));
-  CUDA(cudaMemcpy(g->d_arena, g->arena, g->arena_bytes, cudaMemcpyHostToDevice));
+  CUDA(copy_now(g->state, g->state_host, g->state_bytes));
+  CUDA(copy_now(g->d_arena, g->arena, g->arena_bytes));
   return NULL;
 }
 
@@ -303,8 +304,8 @@ const char *gpu_open(struct gpu **out, const struct gpu_config *config, uint64_t
     kvl_cache_set_page_map(g->cache[r], g->page_map + (size_t)r * c->pages_max, c->pages_max);
     expect(g, r);
   }
-  CUDA(cudaMemcpy(g->state, g->state_host, g->state_bytes, cudaMemcpyHostToDevice));
-  CUDA(cudaMemcpy(g->d_arena, g->arena, g->arena_bytes, cudaMemcpyHostToDevice));
+  CUDA(copy_now(g->state, g->state_host, g->state_bytes));
+  CUDA(copy_now(g->d_arena, g->arena, g->arena_bytes));
 
   g->entry = host(g, c->requests * sizeof g->entry[0]);
   g->host_entry = host(g, c->requests * sizeof g->entry[0]);
@@ -320,7 +321,7 @@ const char *gpu_open(struct gpu **out, const struct gpu_config *config, uint64_t
   size_t announce_work = KVL_ANNOUNCE_WORK_WORDS((uint32_t)pool_lanes, c->geometry.bank_rows);
   uint32_t *d_work = NULL;
   CUDA(cudaMalloc((void **)&d_work, c->requests * (work > announce_work ? work : announce_work) * 4));
-  CUDA(cudaMemset(d_work, 0xee, c->requests * (work > announce_work ? work : announce_work) * 4));
+  CUDA(fill_now(d_work, 0xee, c->requests * (work > announce_work ? work : announce_work) * 4));
   struct outputs o = outputs_of(c);
   g->batch = (struct kvl_resolve_batch){.geometry = c->geometry,
                                         .queries_max = c->queries_max,
@@ -440,8 +441,8 @@ const char *gpu_push(struct gpu *g)
   }
   unsigned char *d_list = NULL;
   CUDA(cudaMalloc((void **)&d_list, 16 + n * sizeof *list));
-  CUDA(cudaMemcpy(d_list, &n, 4, cudaMemcpyHostToDevice));
-  CUDA(cudaMemcpy(d_list + 16, list, n * sizeof *list, cudaMemcpyHostToDevice));
+  CUDA(copy_now(d_list, &n, 4));
+  CUDA(copy_now(d_list + 16, list, n * sizeof *list));
   struct kvl_pokes pokes = {(uint32_t *)(void *)g->state, (void *)(d_list + 16), (void *)d_list, n};
   if (kvl_pokes_cuda(&pokes, g->stream) != 0) {
     return "poke launch refused";
@@ -584,7 +585,7 @@ const char *gpu_device(struct gpu *g, const struct kvl_resolve_variant *variant,
     for (uint32_t e = 0; e < entries; e++) {
       real = real || g->entry[e].request != KVL_NONE;
     }
-    CUDA(cudaMemcpy(stamp, g->batch.stamp, sizeof stamp, cudaMemcpyDeviceToHost));
+    CUDA(copy_now(stamp, g->batch.stamp, sizeof stamp));
     if (real ? stamp[0] == 0 || stamp[0] > stamp[1] || stamp[1] == UINT64_MAX : stamp[0] != UINT64_MAX || stamp[1] != 0) {
       DIFFERS("%s: stamps %llu and %llu", variant->name, (unsigned long long)stamp[0], (unsigned long long)stamp[1]);
     }

@@ -65,6 +65,7 @@ plant banned.sh policy-double backend/lending.c 'static double x;'
 plant banned.sh policy-allocates backend/page_table.c 'void *f(void) { return malloc(1); }'
 plant banned.sh reference-allocates kernels/a_ref.c 'void *f(void) { return malloc(1); }'
 plant banned.sh typedef-struct sim/typedef.h 'typedef struct a { int x; } a;'
+plant banned.sh half-done-copy backend/copy.c 'void f(void *a, void *b) { cudaMemcpy(a, b, 1, 0); }'
 reap banned.sh
 
 plant text.sh trailing-space scenarios.json '{} '
