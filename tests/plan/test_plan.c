@@ -366,17 +366,23 @@ END_TEST
 /* 2 x 32 x 32 settings, and what `more` adds. */
 static struct kvl_capacity_plan *many(const char *more)
 {
-  char text[4096], *at = text;
-  at += sprintf(at, "{" BASE ", " TARGET ", \"search\": {\"mode\": [\"fixed\"], \"speculation\": [\"none\"], \"policy.prefetch\": [\"none\"], \"node.decode_gpus\": [1, 2], \"policy.hot_rows\": [");
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  ck_assert_ptr_nonnull(out);
+  (void)fprintf(out, "{" BASE ", " TARGET ", \"search\": {\"mode\": [\"fixed\"], \"speculation\": [\"none\"], \"policy.prefetch\": [\"none\"], \"node.decode_gpus\": [1, 2], \"policy.hot_rows\": [");
   for (int i = 0; i < 32; i++) {
-    at += sprintf(at, "%s%d", i > 0 ? ", " : "", 512 + i);
+    (void)fprintf(out, "%s%d", i > 0 ? ", " : "", 512 + i);
   }
-  at += sprintf(at, "], \"workload.output_tokens\": [");
+  (void)fprintf(out, "], \"workload.output_tokens\": [");
   for (int i = 0; i < 32; i++) {
-    at += sprintf(at, "%s%d", i > 0 ? ", " : "", 10 + i);
+    (void)fprintf(out, "%s%d", i > 0 ? ", " : "", 10 + i);
   }
-  (void)sprintf(at, "]%s}}", more);
-  return parse(text);
+  (void)fprintf(out, "]%s}}", more);
+  ck_assert_int_eq(fclose(out), 0);
+  struct kvl_capacity_plan *plan = parse(text);
+  free(text);
+  return plan;
 }
 
 START_TEST(gpus_are_searched_where_that_is_possible)

@@ -226,13 +226,17 @@ START_TEST(bad_designs_get_one_line)
   REFUSES("{\"scenario\": \"\", \"grid\": {\"mode\": [\"fixed\"]}}", "scenario", "1 to 1023 bytes");
   REFUSES("{" BASE ", \"name\": \"a\xc2\x9b" "31m\", \"grid\": {\"mode\": [\"fixed\"]}}", "name", "control character");
   /* as many points as are promised, and not one more; values of one key are fewer */
-  char *list = malloc(40 * (KVL_SWEEP_POINTS_MAX + 2));
   for (int more = 0; more < 3; more++) {
-    char *at = list + sprintf(list, "{" BASE ", %s", more < 2 ? "\"list\": [" : "\"grid\": {\"policy.hot_rows\": [");
+    char *list = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&list, &size);
+    ck_assert_ptr_nonnull(out);
+    (void)fprintf(out, "{" BASE ", %s", more < 2 ? "\"list\": [" : "\"grid\": {\"policy.hot_rows\": [");
     for (int i = 0; i < (more < 2 ? KVL_SWEEP_POINTS_MAX + more : 1025); i++) {
-      at += sprintf(at, "%s%s%d%s", i > 0 ? "," : "", more < 2 ? "{\"policy.hot_rows\": " : "", i, more < 2 ? "}" : "");
+      (void)fprintf(out, "%s%s%d%s", i > 0 ? "," : "", more < 2 ? "{\"policy.hot_rows\": " : "", i, more < 2 ? "}" : "");
     }
-    (void)sprintf(at, "%s", more < 2 ? "]}" : "]}}");
+    (void)fputs(more < 2 ? "]}" : "]}}", out);
+    ck_assert_int_eq(fclose(out), 0);
     if (more == 0) {
       struct kvl_sweep *s = parse(list);
       ck_assert_uint_eq(s->points, KVL_SWEEP_POINTS_MAX);
@@ -240,8 +244,8 @@ START_TEST(bad_designs_get_one_line)
     } else {
       REFUSES(list, more == 1 ? "more than 20,000 elements" : "up to 1024 values of one key");
     }
+    free(list);
   }
-  free(list);
   kvl_sweep_free(parse("{" BASE ", \"set\": {\"mode\": \"fixed\"}, \"list\": [{\"policy.hot_rows\": 512}, {\"mode\": \"adaptive\"}]}")); /* a list's points may leave a key out */
   REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": [512, 512]}}", "given twice");
   REFUSES("{" BASE ", \"grid\": {\"policy.hot_rows\": []}}", "has no values");
