@@ -5,15 +5,14 @@ set datafile separator "\t"
 file = 'results/hardware/h200-forecast.tsv'
 stats file every ::1 using 7 nooutput
 n = STATS_records
-set title '34 runs on one H200: error of the forecast'
+set title '34 runs on one H200: error of the forecast (band: 3 %, which was asked)'
 set ylabel 'forecast against measured, %'
 set xrange [-0.7:n - 0.3]
-set yrange [-12:12]
+set yrange [-5:5]
 set xtics rotate by -55 font 'sans,8'
 set grid ytics
 set key top right
-set object 1 rectangle from graph 0, first -10 to graph 1, first 10 fillcolor rgb '#f2f2f2' fillstyle solid noborder behind
-set object 2 rectangle from graph 0, first -3 to graph 1, first 3 fillcolor rgb '#dfe9df' fillstyle solid noborder behind
+set object 1 rectangle from graph 0, first -3 to graph 1, first 3 fillcolor rgb '#dfe9df' fillstyle solid noborder behind
 only(set, want, x) = set eq want ? x : NaN
 plot file every ::1 using 0:(only(strcol(2), 'held_out', $7)):xticlabels(1) with points pointtype 7 linecolor rgb '#1f5fa8' title 'step time, held out', \
   '' every ::1 using 0:(only(strcol(2), 'fit', $7)) with points pointtype 6 linecolor rgb '#1f5fa8' title 'step time, fit set', \
