@@ -1,9 +1,10 @@
 #!/bin/sh
 # The CUDA plane on one GPU, all of results/hardware/h200-plane.md: h200-plane.sh KVLOAN SCENARIOS OUT. Needs some 35 GB of pinned memory and 100 GB of HBM.
+# h200-plane.sh KVLOAN SCENARIOS OUT model: the same steps forecast, anywhere, with node.hardware=h200.measured; only OUT/steps.tsv.
 #   OUT/steps.tsv       steps of exactly N requests, to the nanosecond, from the decision logs of runs that check nothing
 #   OUT/validate.jsonl  `kvloan validate` of each scenario, every selected row of every step read back
 set -u
-kvloan=$1 scenarios=$2 out=$3
+kvloan=$1 scenarios=$2 out=$3 plane=${4:-cuda}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -11,7 +12,11 @@ trap 'rm -rf "$work"' EXIT
 steps() { # NAME N SCENARIO SETTINGS...
   name=$1 n=$2 scenario=$3
   shift 3
-  "$kvloan" run "$scenario" --plane=cuda --check=none --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || { tail -1 "$work/err"; return; }
+  case $plane in
+  model) set -- --set=node.hardware=h200.measured "$@" ;;
+  *) set -- "--plane=$plane" --check=none "$@" ;;
+  esac
+  "$kvloan" run "$scenario" --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || { tail -1 "$work/err"; return; }
   awk -v n="$n" '$1 == "step" { take = 0; for (i = 4; i <= NF; i++) { if ($i == "items" && $(i + 1) == n) take = 1; if ($i == "join" && $(i + 1) != 0) skip = 1 }
       want[$3] = take && !skip; skip = 0 }
     $1 == "done" && $4 == "step" && want[$6] { for (i = 7; i <= NF; i++) { if ($i == "times") split($(i + 1), t, ","); if ($i == "stall") s = $(i + 1); if ($i == "rows") split($(i + 1), r, ",") }
@@ -30,7 +35,7 @@ check() { # NAME SCENARIO SETTINGS...
 }
 
 printf 'run\tsteps\tmean_us\tp50_us\tp10_us\tp90_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\tlink_wait_us\tprefetch_wait_us\trows_fetched\n' >"$out/steps.tsv"
-: >"$out/validate.jsonl"
+[ "$plane" = model ] || : >"$out/validate.jsonl"
 for round in 1 2; do # twice, in turn: what differs between the two is the noise
   steps "resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json" --set=mode=resident
   steps "adaptive, all resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json"
@@ -41,6 +46,7 @@ steps "fixed, 44" 44 "$scenarios/h200/half-revoked.json" --set=mode=fixed
 steps "adaptive, published pool, 82" 82 "$scenarios/h200/published-batch.json"
 steps "drafts, 44" 44 "$scenarios/h200/drafts.json"
 steps "drafts and pools, 44" 44 "$scenarios/h200/drafts-and-pools.json"
+[ "$plane" = model ] && { cat "$out/steps.tsv"; exit 0; }
 for name in all-resident half-revoked rise-and-fall pools drafts drafts-and-pools published-batch; do
   check "$name" "$scenarios/h200/$name.json"
 done
