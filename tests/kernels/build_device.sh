@@ -9,7 +9,7 @@ top=$(nvcc --dryrun -x cu /dev/null -o /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p' 
 inc="-I. -I$top/include"
 [ -d "$top/targets/x86_64-linux/include" ] && inc="$inc -I$top/targets/x86_64-linux/include"
 pids=
-kernels="resolve announce segments pokes step_begin fills standin digest step_end bank"
+kernels="resolve announce segments pokes step_begin fills standin digest step_end bank empty"
 for f in $(for k in $kernels; do echo "kernels/$k"; done) tests/kernels/floor; do
   nvcc -std=c++17 -I. -O3 -lineinfo -Xcompiler=-fPIC,-fno-exceptions,-fno-rtti -gencode=arch=compute_"$arch",code=sm_"$arch" \
     -c "$f.cu" -o "$out/$(basename "$f").cu.o" &

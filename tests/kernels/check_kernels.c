@@ -251,6 +251,7 @@ static const char *one_round(struct kvl_rng *rng, const struct gpu_config *confi
     uint32_t entries = make_entries(g, rng);
     if (x < 5) {
       make_rows(g, rng, entries);
+      gpu_in_graph(g, kvl_rng_below(rng, 3) == 0);
       gpu_fetch_bytes(g, kvl_rng_below(rng, 2) == 0 ? 0 : 8 * (1 + kvl_rng_below(rng, config->row_bytes / 8)));
       bad = resolve_all(g, rng, entries);
       *selections += (uint64_t)entries * config->k * config->queries_max;

@@ -45,6 +45,7 @@ struct gpu {
   kvl_row *rows, *pools;
   size_t out_bytes;
   unsigned char *d_out, *out;   /* device outputs as one block, downloaded */
+  bool in_graph, launched;
   bool stale;                   /* the reference has moved on since state_host was built */
   void *memory[64];
   int memory_count;
@@ -65,6 +66,9 @@ kvl_row *gpu_pool(struct gpu *g, uint32_t entry, uint32_t query);
 
 /* Sends what the policy changes (heads, page maps, tail places), and the number of transactions, to the device, by the poke kernel. */
 const char *gpu_push(struct gpu *g);
+
+/* From here on resolve is launched as a node of a graph, between two other kernels (true), or by itself. The first launch on a device is by itself. */
+void gpu_in_graph(struct gpu *g, bool in_graph);
 
 /* From here on resolve copies that many bytes of a missing row; 0: all. */
 void gpu_fetch_bytes(struct gpu *g, uint32_t bytes);
