@@ -35,11 +35,14 @@ static const char help[] =
   "  --verify             check every invariant after every event (slow)\n"
   "  --quiet              no progress line\n";
 
-static void print_notes(const struct kvl_scenario *scenario, const struct kvl_run_result *r, const char *store)
+static void print_notes(const struct kvl_scenario_doc *doc, const struct kvl_run_result *r, const char *store)
 {
   const struct kvl_summary *s = &r->engine.summary;
   char note[512];
-  if (kvl_trace_note(scenario, 0, note, sizeof note)) {
+  if (kvl_trace_note(kvl_scenario_of(doc), 0, note, sizeof note)) {
+    fprintf(stderr, "%s\n", note);
+  }
+  if (kvl_scenario_note(doc, note, sizeof note)) {
     fprintf(stderr, "%s\n", note);
   }
   if (r->engine.status == KVL_RUN_INTERRUPTED) {
@@ -173,8 +176,9 @@ int kvl_cmd_run(int argc, char **argv)
   code = 1;
   struct kvl_err err;
   struct kvl_scenario_doc *doc = NULL;
-  if (kvl_scenario_load(&doc, argv[optind], sets, set_count, &err) != 0) {
+  if (kvl_scenario_load(&doc, argv[optind], sets, set_count, &err) != 0 || kvl_scenario_check_sets(doc, &err) != 0) {
     fprintf(stderr, "%s\n", err.text);
+    kvl_scenario_free(doc);
     goto out;
   }
   kvl_stop_on_signals();
@@ -201,7 +205,7 @@ int kvl_cmd_run(int argc, char **argv)
     char label[KVL_LABEL_MAX], title[KVL_NAME_MAX + KVL_LABEL_MAX + 2];
     (void)snprintf(title, sizeof title, "%s, %s", s->name, kvl_mode_label(s, label));
     kvl_summary_write(stdout, (enum kvl_format)format, format == KVL_FORMAT_TABLE ? title : s->name, &result.engine.summary);
-    print_notes(s, &result, run.store);
+    print_notes(doc, &result, run.store);
     code = result.mismatches != 0 ? 1 : kvl_stop != 0 && result.engine.status == KVL_RUN_INTERRUPTED ? 130 : 0;
   }
   kvl_scenario_free(doc);

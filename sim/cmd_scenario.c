@@ -91,8 +91,8 @@ static int check_files(const struct kvl_scenario_doc *doc)
   struct kvl_workload_extent extent = {.tokens_max = 0};
   struct kvl_err err;
   char note[512];
-  int rc = 0;
-  if (s->workload.kind == KVL_WORK_FILE) {
+  int rc = kvl_scenario_check_sets(doc, &err); /* not for json: what it prints may be a sweep's base, with the keys of several kinds */
+  if (rc == 0 && s->workload.kind == KVL_WORK_FILE) {
     rc = kvl_workload_open(&file, s->workload.path, s->workload.format, &err);
     if (rc == 0) {
       rc = kvl_workload_extent(file, &extent, &err);
@@ -106,10 +106,15 @@ static int check_files(const struct kvl_scenario_doc *doc)
   }
   if (rc != 0) {
     (void)fprintf(stderr, "%s\n", err.text);
-  } else if (kvl_trace_note(s, extent.tokens_max, note, sizeof note)) {
+    return 1;
+  }
+  if (kvl_trace_note(s, extent.tokens_max, note, sizeof note)) {
     (void)fprintf(stderr, "%s\n", note);
   }
-  return rc != 0;
+  if (kvl_scenario_note(doc, note, sizeof note)) {
+    (void)fprintf(stderr, "%s\n", note);
+  }
+  return 0;
 }
 
 static int check(int argc, char **argv)

@@ -181,6 +181,7 @@ static int run(const struct call *c)
   struct kvl_sensitivity *s = calloc(1, sizeof *s);
   struct kvl_err err = {"out of memory"};
   int rc = s == NULL ? -ENOMEM : kvl_scenario_load(&doc, c->scenario, c->set, c->sets, &err);
+  rc = rc != 0 ? rc : kvl_scenario_check_sets(doc, &err);
   rc = rc != 0 ? rc : kvl_sensitivity_pick(s, doc, c->scenario, c->set, c->sets, c->keys, c->change, &err);
   if (rc == 0 && c->list) {
     kvl_sensitivity_list(stdout, (enum kvl_format)c->format, s);

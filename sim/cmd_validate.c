@@ -53,8 +53,9 @@ static int validate(const char *path, const char *const *sets, unsigned set_coun
   struct kvl_scenario_doc *doc = NULL;
   static struct kvl_validate_result result;
   int code = 1;
-  if (kvl_scenario_load(&doc, path, sets, set_count, &err) != 0) {
+  if (kvl_scenario_load(&doc, path, sets, set_count, &err) != 0 || kvl_scenario_check_sets(doc, &err) != 0) {
     fprintf(stderr, "%s\n", err.text);
+    kvl_scenario_free(doc);
     return 1;
   }
   kvl_stop_on_signals();

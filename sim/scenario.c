@@ -103,8 +103,7 @@ static char *copy_bytes(const char *bytes, size_t size)
   return copy;
 }
 
-/* Messages quote what was typed; a line break or an escape sequence in it must not reach the terminal. */
-static int one_line(struct kvl_err *err, int rc)
+int kvl_scenario_one_line(struct kvl_err *err, int rc)
 {
   for (char *c = err == NULL || rc == 0 ? NULL : err->text; c != NULL && *c != '\0'; c++) {
     if ((unsigned char)*c < 0x20 || *c == 0x7f) {
@@ -141,7 +140,7 @@ int kvl_scenario_parse(struct kvl_scenario_doc **out, const char *text, size_t s
   int rc = copied ? resolve(doc, err) : kvl_err_set(err, -ENOMEM, "%s: out of memory", file);
   if (rc != 0) {
     kvl_scenario_free(doc);
-    return one_line(err, rc);
+    return kvl_scenario_one_line(err, rc);
   }
   *out = doc;
   return 0;
@@ -157,7 +156,7 @@ int kvl_scenario_load(struct kvl_scenario_doc **doc, const char *path, const cha
   rc = rc == 0 ? kvl_scenario_read_file(file, &text, &size, err) : rc;
   rc = rc == 0 ? kvl_scenario_parse(doc, text, size, file, sets, set_count, err) : rc;
   free(text);
-  return one_line(err, rc);
+  return kvl_scenario_one_line(err, rc);
 }
 
 int kvl_scenario_set(struct kvl_scenario_doc *doc, const char *assignment, struct kvl_err *err)

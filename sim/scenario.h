@@ -2,6 +2,7 @@
 #ifndef KVL_SIM_SCENARIO_H
 #define KVL_SIM_SCENARIO_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "backend/base/err.h"
@@ -33,6 +34,13 @@ int kvl_scenario_explain(FILE *out, enum kvl_format format, const struct kvl_sce
 /* The rest of the capacity check, for workloads whose largest session is known only once their file is read: can the node hold one session of
  * `tokens` in the scenario's mode? -EINVAL says how much is missing. */
 int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t tokens, struct kvl_err *err);
+
+/* For what somebody typed as --set for one run: -EINVAL and a line when the scenario does not read such a key, because it is one of a kind (of workload, of
+ * selections, of compute, of speculation) that it does not have. Sweeps and plans set the keys of several kinds together and do not ask. */
+int kvl_scenario_check_sets(const struct kvl_scenario_doc *doc, struct kvl_err *err);
+
+/* True, and one line into text, when times of steps or of prefill that the scenario reads are stand-ins by their origins. */
+bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t size);
 
 /* One model alone: by the name of a descriptor or by its file. -ENOENT or -EINVAL and a line that names the nearest. */
 int kvl_scenario_load_model(const char *name, struct kvl_model *model, struct kvl_err *err);

@@ -164,6 +164,9 @@ static int check_workload(const struct kvl_scenario_doc *doc, struct kvl_err *er
   if (sized && s->workload.input_tokens == 0) {
     return wrong(doc, err, "workload.input_tokens", "must be at least 1 (nearest: 1)");
   }
+  if (sized && s->workload.output_tokens == 0) { /* a file's requests may well have no answer: others beside them do */
+    return wrong(doc, err, "workload.output_tokens", "must be at least 1, or nothing at all is decoded (nearest: 1)");
+  }
   if (s->workload.cached_tokens > s->workload.input_tokens && sized) {
     return wrong(doc, err, "workload.cached_tokens", "is %u, more than input_tokens (nearest: %u)", (unsigned)s->workload.cached_tokens,
                  (unsigned)s->workload.input_tokens);

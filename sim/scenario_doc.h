@@ -69,9 +69,15 @@ int kvl_scenario_bad(struct kvl_err *err, const struct kvl_json *node, const cha
 /* scenario_check.c: what one key cannot know alone. */
 int kvl_scenario_check(const struct kvl_scenario_doc *doc, struct kvl_err *err);
 
-/* scenario_explain.c: how a value is known, when neither public nor measured: "calibrated", "estimate", "assumed", "open", "start value", "not published",
- * "chosen", from the first words of its origin. NULL: there is nothing to doubt, or nothing is said. */
+/* scenario_explain.c: how a value is known, when neither public nor measured: "calibrated", "estimate", "assumed", "stand-in", "open", "start value",
+ * "not published", "chosen", from the first words of its origin. NULL: there is nothing to doubt, or nothing is said. */
 const char *kvl_scenario_doubt(const struct kvl_scenario_doc *doc, uint32_t key);
+
+/* scenario.c: messages quote what was typed: no line break or escape sequence in it reaches the terminal. Returns rc. */
+int kvl_scenario_one_line(struct kvl_err *err, int rc);
+
+/* scenario_unread.c: false for a key that belongs to another kind of workload, selections, compute or speculation than the scenario's. */
+bool kvl_scenario_reads(const struct kvl_scenario *scenario, const char *path);
 
 /* Index in kvl_keys; asserts that the path is there. */
 uint32_t kvl_scenario_key(const char *path);

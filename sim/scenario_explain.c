@@ -166,7 +166,7 @@ static bool begins(const char *text, const char *word)
 
 const char *kvl_scenario_doubt(const struct kvl_scenario_doc *doc, uint32_t key)
 {
-  static const char *const words[][2] = {{"calibrated", "calibrated"}, {"estimate", "estimate"},           {"assumed", "assumed"}, {"open:", "open"},
+  static const char *const words[][2] = {{"calibrated", "calibrated"}, {"estimate", "estimate"},           {"assumed", "assumed"}, {"open:", "open"}, {"stand-in", "stand-in"},
                                          {"start value", "start value"}, {"not published", "not published"}, {"chosen", "chosen"}};
   const char *origin = doc->origin[key].text;
   for (size_t i = 0; origin != NULL && i < sizeof words / sizeof words[0]; i++) {

@@ -258,18 +258,15 @@ static void base_label(const struct pick *p, const struct kvl_key *key, char lab
 /* Keys that this scenario reads, as far as its mechanisms say. */
 static bool is_read(const struct kvl_scenario *s, const char *path)
 {
-  bool drafts = s->speculation.method != KVL_SPECULATION_NONE, host = s->mode != KVL_MODE_RESIDENT;
-  if (strncmp(path, "speculation.", 12) == 0 || strcmp(path, "costs.draft_ms_by_requests") == 0) {
-    return drafts;
+  bool host = s->mode != KVL_MODE_RESIDENT;
+  if (!kvl_scenario_reads(s, path) || strcmp(path, "costs.compute_hbm_bytes") == 0) { /* only the CUDA plane reads those bytes */
+    return false;
   }
   if (strcmp(path, "selection.query_overlap") == 0) {
-    return drafts && host && s->selection.kind == KVL_SELECT_PRESET;
+    return s->speculation.method != KVL_SPECULATION_NONE && host;
   }
   if (strncmp(path, "costs.resident_", 15) == 0) {
     return !host;
-  }
-  if (strncmp(path, "costs.law_", 10) == 0) {
-    return s->costs.compute == KVL_COMPUTE_LAW;
   }
   if (strcmp(path, "model.weights_bytes") == 0 || strcmp(path, "model.active_flops_per_token") == 0) {
     return s->costs.compute == KVL_COMPUTE_ROOFLINE;

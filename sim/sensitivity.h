@@ -1,6 +1,6 @@
 /* What a forecast hangs on: each number of a scenario that is calibrated or open is moved by itself, and its effect on the headline keys is measured by runs.
  *
- * Which numbers: every key whose origin begins with calibrated, estimate, assumed, open, "start value", "not published" or chosen (kvl_scenario_doubt); and, as
+ * Which numbers: every key whose origin begins with calibrated, estimate, assumed, stand-in, open, "start value", "not published" or chosen (kvl_scenario_doubt); and, as
  * nothing settles them for a node that was not measured: the preset of the selections, the law of the host link, the acceptance of speculation.
  * Which values: the range that the origin states ("2.8 to 3.3", in the key's own unit and around its value), else 10 % less and more; a curve or a table as a
  * whole; all other choices of a key of choices. A value that the scenario cannot have gives way to half or twice, and else is left out.

@@ -49,7 +49,7 @@ pass_or_fail $? 'the host plane has memory for the sessions that fit, not for ev
 grep -q '^seed	7' one
 pass_or_fail $? 'the seed is in the summary'
 expect 0 'requests_completed	4' run small.json --format=tsv --set=workload.requests=3 --set=workload.requests=4
-expect 0 'requests_completed	9' run small.json --format=tsv --set=workload.output_tokens=0
+expect 1 'workload.output_tokens: must be at least 1, or nothing at all is decoded (nearest: 1)' run small.json --set=workload.output_tokens=0
 for starts in arrival reservation; do
   expect 0 'requests_aborted	300' run small.json --format=tsv --verify --set=workload.kind=poisson --set=workload.rate_per_s=1000 --set=workload.requests=300 \
     --set=node.prefill_gpus=1 --set=costs.prefill_fixed_ms=30 --set=limits.request_timeout_s=0.1 --set=node.prefill_starts=$starts
@@ -57,6 +57,10 @@ for starts in arrival reservation; do
   pass_or_fail $? "$starts: a client that went away while it waited for prefill is not prefilled"
 done
 expect 0 'requests_completed	9' run small.json --format=tsv --verify --set=workload.input_tokens=1 --set=workload.cached_tokens=0
+expect 1 'workload.file: is not read, because workload.kind is "closed"' run small.json --set=workload.file=nosuch.jsonl
+"$program" run small.json --set=costs=deepseek-v4.1-flash.h200 >out 2>err && [ "$(grep -c '^note: stand-ins' err)" = 1 ] &&
+  "$program" run small.json --set=costs=deepseek-v4.1-flash.h200 --repeats=2 >out 2>err && [ "$(grep -c '^note: stand-ins' err)" = 1 ]
+pass_or_fail $? 'stand-ins are noted, once'
 expect 0 'usage: kvloan run' run --help
 if script -qec true /dev/null >/dev/null 2>&1; then
   script -qec "'$program' run small.json --set=workload.requests=6000" /dev/null >out 2>err
@@ -110,7 +114,7 @@ expect 1 'other.trace' run small.json --set=selection.source=trace --set=selecti
 expect 1 'cannot hold one session' run small.json --set=node.kv_pool_bytes=3000000
 expect 1 'node.kv_pool_bytes' run "$scenarios/mooncake-sample.json" --set=node.kv_pool_bytes=20000000
 expect 1 'would come after 146 years' run small.json --set=workload.kind=poisson --set=workload.rate_per_s=1e-12
-expect 1 'has passed 146 years' run small.json --set=costs.prefill_token_us=3600000 --set=workload.requests=2000000 --set=workload.input_tokens=100000 --set=workload.output_tokens=0 --set=workload.cached_tokens=0
+expect 1 'has passed 146 years' run small.json --set=costs.prefill_token_us=3600000 --set=workload.requests=2000000 --set=workload.input_tokens=100000 --set=workload.output_tokens=1 --set=workload.cached_tokens=0
 expect 1 'policy.tail_tokens: is 64, but must be more than policy.page_tokens, 64 (nearest: 128)' run small.json --set=policy.tail_tokens=64
 
 # ---- run: the store ----
@@ -227,8 +231,7 @@ expect 1 'row P03: nothing differs from 0' reproduce --scenario=published/small.
 cp "$scenarios/published.csv" published/published.csv
 expect 1 'workload.kind: the published experiment is a closed loop' reproduce --scenario=published/small.json --set=workload.kind=poisson \
   --set=workload.rate_per_s=9
-expect 1 'no token is decoded' reproduce --scenario=published/small.json --no-controls --set=workload.output_tokens=0 --set=speculation.weights_bytes=0 \
-  --set=speculation.graph_bytes=0 --set=speculation.scratch_bytes=0
+expect 1 'or nothing at all is decoded' reproduce --scenario=published/small.json --no-controls --set=workload.output_tokens=0
 "$program" reproduce >reproduce.out 2>reproduce.err &
 running=$!
 sleep 0.5

@@ -73,6 +73,7 @@ static const struct {
    "small.json:6: node.kv_pool_bytes: is 300.0 GB (300000000000 bytes), more than the 288.0 GB (288000000000 bytes) HBM of b300 (nearest: 288000000000)"},
   {"\"concurrency\": 2, ", "", "small.json: workload.concurrency: must be at least 1 for a closed loop (nearest: 1)"},
   {"\"requests\": 4", "\"requests\": 0", "small.json:10: workload.requests: must be at least 1 (nearest: 1)"},
+  {"\"output_tokens\": 10", "\"output_tokens\": 0", "small.json:10: workload.output_tokens: must be at least 1, or nothing at all is decoded (nearest: 1)"},
   {"\"kind\": \"closed\"", "\"kind\": \"poisson\"", "small.json: workload.rate_per_s: must be more than 0 for an open loop"},
   {"\"kind\": \"closed\"", "\"kind\": \"file\"", "small.json: workload.file: is missing for kind \"file\""},
   {"\"input_tokens\": 1000", "\"input_tokens\": 1000, \"cached_tokens\": 1001", "small.json:10: workload.cached_tokens: is 1001, more than input_tokens (nearest: 1000)"},

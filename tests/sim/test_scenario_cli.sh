@@ -78,6 +78,41 @@ expect 1 "$work/twice.json:3: mode: given twice (first on line 2)" check "$work/
 head -c 300 "$scenarios/published-256.json" >"$work/cut.json"
 expect 1 "the text ends inside" check "$work/cut.json"
 
+# Stand-ins are marked, and noted once.
+"$program" check "$scenarios/h200/all-resident.json" >"$work/out" 2>"$work/err"
+[ "$(grep -c '^note: stand-ins' "$work/err")" = 1 ] && grep -q 'costs.law_fixed_ms.*costs.prefill_fixed_ms' "$work/err" && grep -q '^~ costs.prefill_fixed_ms ' "$work/out"
+result $? 'stand-ins are marked and noted'
+"$program" check "$scenarios/h200/all-resident.json" --set=costs.law_fixed_ms=13 --set=costs.law_token_ms=0.2 --set=costs.prefill_fixed_ms=150 --set=costs.prefill_token_us=9 >"$work/out" 2>"$work/err" &&
+  [ ! -s "$work/err" ] && ! grep -q '^~ costs.prefill_fixed_ms ' "$work/out"
+result $? 'one own number each: nothing to note'
+
+# A key of a kind that is not there.
+unread() { # KEY KIND-KEY=KIND SCENARIO SETS...
+  key=$1 kind=$2
+  shift 2
+  expect 1 "$key: is not read, because ${kind%%=*} is \"${kind#*=}\"" check "$@"
+}
+for key in workload.file=nosuch.jsonl workload.format=agent workload.time_scale=2 workload.prefix_store_bytes=1e9 workload.open_interval_ms=1 workload.gamma_cv=2 \
+  workload.concurrency=3; do
+  unread "${key%%=*}" workload.kind=poisson published-256 --set=workload.kind=poisson --set=workload.rate_per_s=1 "--set=$key"
+done
+for key in workload.rate_per_s=5 workload.input_tokens=9 workload.cached_tokens=9 workload.output_tokens=9 workload.open_interval_ms=1; do
+  unread "${key%%=*}" workload.kind=file mooncake-sample "--set=$key"
+done
+unread workload.rate_per_s workload.kind=closed published-256 --set=workload.rate_per_s=5
+"$program" check published-256 "--set=workload.rate_per_s=
+5" >"$work/out" 2>"$work/err"
+[ $? = 1 ] && [ "$(wc -l <"$work/err")" = 1 ]
+result $? 'a line break in what was typed stays out of the message'
+unread selection.file selection.source=preset published-256 --set=selection.source=preset --set=selection.file=nosuch.kvt
+unread selection.preset selection.source=none published-256 --set=selection.source=none --set=selection.preset=hot-b
+unread speculation.drafts speculation.method=none published-256 --set=speculation.drafts=3
+unread costs.step_ms_by_tokens costs.compute=law published-256 '--set=costs.step_ms_by_tokens=[[1,2]]'
+expect 1 '(nearest: add --set=workload.kind=poisson or --set=workload.kind=gamma)' check published-256 --set=workload.rate_per_s=5
+sed 's/"kind": "closed"/"rate_per_s": 5, "file": "nosuch.jsonl", "kind": "closed"/' "$scenarios/published-256.json" >"$work/both.json"
+expect 0 'resident         46' check "$work/both.json" # a file may have the keys of several kinds
+expect 0 'Every value' check published-256 --set=workload.kind=gamma --set=workload.rate_per_s=5 --set=workload.gamma_cv=2
+
 # A stored scenario is the same scenario, from any folder.
 "$program" json "$scenarios/mooncake-sample.json" --set=seed=7 >"$work/one.json" 2>"$work/err" &&
   (cd "$work" && "$program" json one.json >two.json 2>err) && cmp -s "$work/one.json" "$work/two.json"

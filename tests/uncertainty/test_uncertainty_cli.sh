@@ -69,6 +69,9 @@ pass_or_fail $? '--list names values and origins'
 run sensitivity tiny.json --keys=node.kv_pool_bytes=1000000:60000000,policy.hot_rows=2048 --repeats=1
 [ $code -eq 1 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q kv_pool_bytes err
 pass_or_fail $? 'a value that no scenario can have is refused before anything runs'
+run sensitivity tiny.json --list --format=tsv --set=costs=deepseek-v4.1-flash.h200 && grep -q '^costs.prefill_fixed_ms	ms	stand-in	' out && ! grep -q compute_hbm_bytes out
+pass_or_fail $? 'stand-ins are varied, but not what the CUDA plane alone reads'
+refuses 1 'workload.rate_per_s: is not read' sensitivity tiny.json --set=workload.rate_per_s=3 --list
 refuses 2 'at least 2 runs' sensitivity tiny.json --repeats=1 --confidence=90
 refuses 2 'nearest: --change=10%' sensitivity tiny.json --change=0
 refuses 2 'did you mean --repeats' sensitivity tiny.json --repeatz=2

@@ -1,0 +1,24 @@
+/* What whoever reads a run's times must know about the numbers that they hang on. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/scenario_doc.h"
+
+bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t size)
+{
+  static const char *const keys[] = {"costs.step_ms_by_tokens", "costs.law_fixed_ms", "costs.law_token_ms", "costs.prefill_fixed_ms", "costs.prefill_token_us",
+                                     "costs.prefill_cached_token_us"};
+  char names[256] = "";
+  int used = 0;
+  for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+    const char *doubt = kvl_scenario_doubt(doc, kvl_scenario_key(keys[i]));
+    if (doubt != NULL && strcmp(doubt, "stand-in") == 0 && kvl_scenario_reads(&doc->scenario, keys[i])) {
+      used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", used == 0 ? "" : ", ", keys[i]);
+    }
+  }
+  if (used != 0) {
+    (void)snprintf(text, size, "note: stand-ins, neither measured nor fitted for this model: %s; step times and times to first token hang on them (kvloan scenario check "
+                   "says what they are)", names);
+  }
+  return used != 0;
+}
