@@ -184,6 +184,18 @@ int kvl_explain_read(struct kvl_explain_facts *f, struct kvl_store *store, const
   return rc;
 }
 
+bool kvl_is_open_loop(const struct kvl_scenario *s)
+{
+  return s->workload.kind == KVL_WORK_FILE ? s->workload.concurrency == 0 : s->workload.kind != KVL_WORK_CLOSED;
+}
+
+double kvl_steady_ratio(const struct kvl_summary *s)
+{
+  enum { STAYS_MIN = 3 }; /* one until the first completes, one that drains, one between them at least */
+  double whole = s->output_throughput_tok_per_s, steady = s->output_throughput_steady_tok_per_s;
+  return whole > 0.0 && steady > 0.0 && s->e2e_s.p90 > 0.0 && s->simulated_s >= STAYS_MIN * s->e2e_s.p90 ? steady / whole : 0.0;
+}
+
 void kvl_explain_prefetch(const struct kvl_summary *s, char *text, size_t size)
 {
   text[0] = '\0';

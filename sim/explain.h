@@ -62,6 +62,13 @@ void kvl_explain_speculation(const struct kvl_summary *summary, char *text, size
 /* "256 concurrent sessions of 500,000 tokens in (499,968 cached) and 800 out; 384 requests" and the like. */
 void kvl_explain_workload(const struct kvl_scenario *scenario, char *text, size_t size);
 
+/* Do requests arrive by themselves, at a rate or at recorded times? Otherwise a finished one makes room for the next. */
+bool kvl_is_open_loop(const struct kvl_scenario *scenario);
+/* Output of the steady window (first completion to last submission) over that of the whole run; 0: the window is no measure, because there is none or the run is
+ * shorter than three stays of a request (end to end, p90). What an open loop puts out is given, so with few requests the whole run's figure tells how fast
+ * the last ones end. */
+double kvl_steady_ratio(const struct kvl_summary *summary);
+
 /* ---- what if ---- */
 
 enum kvl_try_kind { KVL_TRY_BASE, KVL_TRY_BOUND, KVL_TRY_SETTING, KVL_TRY_HARDWARE };
@@ -84,7 +91,8 @@ struct kvl_try {
 
 const char *kvl_objective_name(enum kvl_objective objective);    /* throughput, goodput, ttft, rate, latency */
 const char *kvl_objective_meaning(enum kvl_objective objective); /* "output tokens a second" */
-double kvl_objective_value(enum kvl_objective objective, const struct kvl_summary *summary);
+/* `steady`: throughput and goodput of the steady window, goodput as the whole run's share of requests that meet the targets. */
+double kvl_objective_value(enum kvl_objective objective, const struct kvl_summary *summary, bool steady);
 /* Goodput where the scenario has targets, throughput in a closed loop, else end-to-end latency: an open loop's throughput is what is asked for. */
 enum kvl_objective kvl_objective_of(const struct kvl_scenario *scenario);
 
@@ -115,6 +123,7 @@ struct kvl_what_if {
   struct kvl_try item[KVL_TRIES_MAX]; /* item[0] is the base; then bounds, settings, hardware, each best first */
   uint32_t count;
   uint64_t requests;               /* of each run, when fewer than the stored run had; else 0 */
+  bool steady;                     /* throughput and goodput are compared in the steady window: an open loop, and every run has a sensible one */
   bool base_is_stored;             /* the stored run is the base: same build, same length */
   struct kvl_explain_bound bound;
   int best;                        /* index of the setting worth turning; -1: none gains 1 % without losing as much elsewhere */
@@ -126,6 +135,8 @@ int kvl_explain_what_if(struct kvl_what_if *what_if, const struct kvl_explain_fa
                         const struct kvl_explain_options *options, struct kvl_err *err);
 void kvl_what_if_free(struct kvl_what_if *what_if);
 
+/* " in the steady window" where the objective's figures are that window's, else "". */
+const char *kvl_what_if_window(const struct kvl_what_if *what_if);
 /* One sentence: the knob, what it gains, what it costs. */
 void kvl_what_if_advice(const struct kvl_what_if *what_if, char *text, size_t size);
 

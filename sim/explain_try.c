@@ -30,13 +30,14 @@ const char *kvl_objective_meaning(enum kvl_objective objective)
   return (unsigned)objective < KVL_OBJECTIVES ? meanings[objective] : "?";
 }
 
-double kvl_objective_value(enum kvl_objective objective, const struct kvl_summary *s)
+double kvl_objective_value(enum kvl_objective objective, const struct kvl_summary *s, bool in_window)
 {
+  double scale = in_window ? kvl_steady_ratio(s) : 1.0;
   switch (objective) {
   case KVL_FOR_THROUGHPUT:
-    return s->output_throughput_tok_per_s;
+    return s->output_throughput_tok_per_s * scale;
   case KVL_FOR_GOODPUT:
-    return s->goodput_req_per_s;
+    return s->goodput_req_per_s * scale;
   case KVL_FOR_TTFT:
     return s->ttft_s.p90;
   case KVL_FOR_RATE:
@@ -58,9 +59,9 @@ enum kvl_objective kvl_objective_of(const struct kvl_scenario *s)
 }
 
 /* By how much `value` is better than `base`, in percent. */
-static double gain(enum kvl_objective objective, const struct kvl_summary *base, const struct kvl_summary *now)
+static double gain(enum kvl_objective objective, const struct kvl_summary *base, const struct kvl_summary *now, bool steady)
 {
-  double a = kvl_objective_value(objective, base), b = kvl_objective_value(objective, now);
+  double a = kvl_objective_value(objective, base, steady), b = kvl_objective_value(objective, now, steady);
   bool less_is_better = objective == KVL_FOR_TTFT || objective == KVL_FOR_LATENCY;
   if (!(a > 0.0)) {
     return b > 0.0 ? (less_is_better ? -100.0 : 100.0) : 0.0;
@@ -378,9 +379,9 @@ static void judge(struct kvl_what_if *w)
     if (t->status != 0) {
       continue;
     }
-    t->gain_percent = gain(w->objective, base, &t->summary);
+    t->gain_percent = gain(w->objective, base, &t->summary, w->steady);
     for (size_t m = 0; m < sizeof merits / sizeof merits[0]; m++) {
-      double loss = merits[m] == w->objective ? 0.0 : -gain(merits[m], base, &t->summary);
+      double loss = merits[m] == w->objective ? 0.0 : -gain(merits[m], base, &t->summary, w->steady);
       if (loss > t->worst_percent) {
         t->worst_percent = loss;
         t->worst = merits[m];
@@ -464,6 +465,10 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
   if (w->item[0].status != 0) {
     return kvl_err_set(err, w->item[0].status, "%s: cannot be run again: %s", name, w->item[0].why);
   }
+  w->steady = kvl_is_open_loop(f->scenario);
+  for (uint32_t i = 0; i < w->count; i++) {
+    w->steady = w->steady && (w->item[i].status != 0 || kvl_steady_ratio(&w->item[i].summary) > 0.0);
+  }
   judge(w);
   return 0;
 }
@@ -489,6 +494,12 @@ static const struct kvl_try *best_trade(const struct kvl_what_if *w)
   return NULL;
 }
 
+/* Where the figures of an objective come from the steady window, that. */
+const char *kvl_what_if_window(const struct kvl_what_if *w)
+{
+  return w->steady && (w->objective == KVL_FOR_GOODPUT || w->objective == KVL_FOR_THROUGHPUT) ? " in the steady window" : "";
+}
+
 void kvl_what_if_advice(const struct kvl_what_if *w, char *text, size_t size)
 {
   char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], trade[256] = "";
@@ -503,9 +514,9 @@ void kvl_what_if_advice(const struct kvl_what_if *w, char *text, size_t size)
     return;
   }
   t = &w->item[w->best >= 0 ? w->best : w->best_hardware];
-  double before = kvl_objective_value(w->objective, &w->item[0].summary), after = kvl_objective_value(w->objective, &t->summary);
-  int used = snprintf(text, size, "%s%s%s%s takes %s from %s to %s (%+.1f %%)", w->best >= 0 ? "Turn " : "No setting is worth turning", trade,
-                      w->best >= 0 ? t->label : "; more hardware would help: ", w->best >= 0 ? " next: it" : t->label, kvl_objective_meaning(w->objective),
+  double before = kvl_objective_value(w->objective, &w->item[0].summary, w->steady), after = kvl_objective_value(w->objective, &t->summary, w->steady);
+  int used = snprintf(text, size, "%s%s%s%s takes %s%s from %s to %s (%+.1f %%)", w->best >= 0 ? "Turn " : "No setting is worth turning", trade,
+                      w->best >= 0 ? t->label : "; more hardware would help: ", w->best >= 0 ? " next: it" : t->label, kvl_objective_meaning(w->objective), kvl_what_if_window(w),
                       kvl_text_human(a, before, 0), kvl_text_human(b, after, 0), before > 0.0 ? 100.0 * (after / before - 1.0) : 0.0);
   if (used > 0 && (size_t)used < size && t->worst_percent >= 0.05) {
     used += snprintf(text + used, size - (size_t)used, "; it loses %.1f %% of %s", t->worst_percent, kvl_objective_meaning(t->worst));

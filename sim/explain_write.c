@@ -169,8 +169,11 @@ static void table_tries(FILE *out, const struct kvl_what_if *w)
 {
   char number[KVL_TEXT_NUMBER_MAX], verdict[KVL_TRY_VERDICT_MAX], advice[KVL_EXPLAIN_LINE];
   enum kvl_try_kind kind = KVL_TRY_BASE;
-  (void)fprintf(out, "\nWhat would change it: the model plane run again with one thing changed%s; gains in %s\n",
-                w->requests > 0 ? ", cut to fewer requests" : "", kvl_objective_meaning(w->objective));
+  (void)fprintf(out, "\nWhat would change it: the model plane run again with one thing changed%s; gains in %s%s\n",
+                w->requests > 0 ? ", cut to fewer requests" : "", kvl_objective_meaning(w->objective), kvl_what_if_window(w));
+  if (kvl_what_if_window(w)[0] != '\0') {
+    (void)fputs("  (from the first completion to the last submission; the columns are of whole runs, where the last answers of an open loop count as well)\n", out);
+  }
   if (w->requests > 0) {
     (void)fprintf(out, "  (%" PRIu64 " requests each, so the first line is not the stored run)\n", w->requests);
   }
@@ -242,8 +245,8 @@ static void json_text(FILE *out, const char *separator, const char *key, const c
 static void json_tries(FILE *out, const struct kvl_what_if *w)
 {
   char advice[KVL_EXPLAIN_LINE];
-  (void)fprintf(out, ",\n  \"what_if\": {\"objective\": \"%s\", \"requests\": %" PRIu64 ", \"base_is_stored\": %s", kvl_objective_name(w->objective), w->requests,
-                w->base_is_stored ? "true" : "false");
+  (void)fprintf(out, ",\n  \"what_if\": {\"objective\": \"%s\", \"requests\": %" PRIu64 ", \"base_is_stored\": %s, \"steady_window\": %s", kvl_objective_name(w->objective), w->requests,
+                w->base_is_stored ? "true" : "false", w->steady ? "true" : "false");
   if (w->bound.known) {
     (void)fputs(",\n    \"hot_caches\": {", out);
     json_number(out, "", "reach_percent", w->bound.reach_percent);

@@ -110,6 +110,7 @@ struct kvl_plan_figures {
   double missed[KVL_PLAN_TARGETS]; /* by how much, relative: 0.1 is 10 % worse than asked; below 0: margin; NaN: no such target */
   double worst;                   /* the largest of them: at most 0 when all are met */
   double cost;                    /* per million output tokens: money when prices are known, else GPU hours */
+  bool steady;                    /* the cost is that of the steady window: the ramp and the drain of an open loop are left out */
 };
 
 struct kvl_plan_result {
@@ -127,6 +128,7 @@ struct kvl_plan_candidate {
   bool impossible, hopeless, screened;
   bool full_asked;                /* a run in full was made, or tried */
   uint32_t gpus, decode_gpus;     /* in all; of these */
+  bool open;                      /* requests arrive by themselves */
   double price;                   /* of all GPUs, an hour; NaN: not known */
   uint64_t fit, fit_all;          /* sessions of a decode GPU; of all together: host memory is one for them */
   const char *bound_by;           /* what binds there */

@@ -128,7 +128,7 @@ static void put_against_targets(struct pen *p, const struct kvl_capacity_plan *p
   close_part(p, ']');
 }
 
-static void put_figures(struct pen *p, const struct kvl_plan_search *s, const struct kvl_summary *sum, double cost)
+static void put_figures(struct pen *p, const struct kvl_plan_search *s, const struct kvl_summary *sum, const struct kvl_plan_figures *f)
 {
   open_part(p, "figures", '{');
   put_number(p, "output_throughput_tok_per_s", sum->output_throughput_tok_per_s);
@@ -147,7 +147,11 @@ static void put_figures(struct pen *p, const struct kvl_plan_search *s, const st
   put_number(p, "prefill_busy_share", sum->prefill_busy_share);
   put_number(p, "host_link_busy_share", sum->host_link_busy_share);
   put_count(p, "requests_completed", sum->requests_completed);
-  put_number(p, s->priced ? "cost_per_million_output_tokens" : "gpu_hours_per_million_output_tokens", cost);
+  put_number(p, s->priced ? "cost_per_million_output_tokens" : "gpu_hours_per_million_output_tokens", f->cost);
+  if (f->steady) {
+    put_number(p, "output_throughput_steady_tok_per_s", sum->output_throughput_steady_tok_per_s);
+    put_text(p, "cost_over", "the steady window");
+  }
   close_part(p, '}');
 }
 
@@ -198,7 +202,7 @@ static void put_candidate(struct pen *p, const char *key, const struct kvl_plan_
   put_text(p, "sessions_bound_by", c->bound_by);
   put_against_targets(p, s->plan, &c->full[0]);
   put_seeds(p, s->plan, c);
-  put_figures(p, s, &c->result[0].summary, c->full[0].cost);
+  put_figures(p, s, &c->result[0].summary, &c->full[0]);
   put_line(p, "run", "sweep \"%s: %s\", point %u", s->plan->name, s->round[c->round - 1].name, (unsigned)c->point);
   close_part(p, '}');
 }
@@ -232,6 +236,16 @@ static int worst_target(const struct kvl_plan_figures *f)
   return worst;
 }
 
+/* Figures of the seed that does worst. */
+static struct kvl_plan_figures worst_seed(const struct kvl_plan_candidate *c)
+{
+  struct kvl_plan_figures worst = c->full[0];
+  for (uint32_t r = 1; r < c->seeds; r++) {
+    worst = c->full[r].known && c->full[r].worst > worst.worst ? c->full[r] : worst;
+  }
+  return worst;
+}
+
 static void put_verdict(struct pen *p, const struct kvl_plan_search *s)
 {
   char what[LINE / 2], how[LINE / 3];
@@ -245,10 +259,7 @@ static void put_verdict(struct pen *p, const struct kvl_plan_search *s)
     return;
   }
   const struct kvl_plan_candidate *c = &s->candidate[s->best];
-  struct kvl_plan_figures worst = c->full[0];
-  for (uint32_t r = 1; r < c->seeds; r++) {
-    worst = c->full[r].known && c->full[r].worst > worst.worst ? c->full[r] : worst;
-  }
+  const struct kvl_plan_figures worst = worst_seed(c);
   kvl_plan_settings_text(s->plan, c, what, sizeof what);
   int t = worst_target(&worst);
   if (t >= 0) {
@@ -293,6 +304,41 @@ static const char *limit_name(const struct kvl_plan_candidate *c, const struct k
   return "?";
 }
 
+/* When the target is missed though the run is not short of anything, or of decode time where the first token is what is late: what the miss is made of. Both
+ * texts are kept as they are where what binds explains the miss. */
+static void explain_miss(const struct kvl_plan_search *s, const struct kvl_explain_facts *f, const char **binds, char *text, size_t size)
+{
+  const struct kvl_plan_candidate *c = &s->candidate[s->best];
+  const struct kvl_plan_figures worst = worst_seed(c);
+  const struct kvl_summary *sum = &c->result[0].summary;
+  const int t = worst_target(&worst);
+  if (s->met || f == NULL || (f->binds != KVL_BINDS_LOAD && (f->binds != KVL_BINDS_COMPUTE || t != KVL_PLAN_TTFT))) {
+    return;
+  }
+  double waited = sum->requests_completed > 0 ? f->waiting_mean * sum->simulated_s / (double)sum->requests_completed : 0.0, all = 0.0, link = 0.0;
+  for (int i = 0; i < KVL_STALLS; i++) {
+    all += sum->stall_ms_by_cause[i];
+    link += i == KVL_STALL_COMPUTE ? 0.0 : sum->stall_ms_by_cause[i];
+  }
+  if (t < 0 || !(worst.missed[t] > 0)) {
+    *binds = "requests were aborted, no target is missed";
+  } else if (t == KVL_PLAN_HOLD) {
+    *binds = c->bound_by;
+  } else if (t != KVL_PLAN_TTFT) {
+    *binds = link > 0.25 * all ? "misses and waits in the decode steps, which miss the target" : "the length of a decode step, which misses the target";
+    (void)snprintf(text, size, "No request is kept waiting for long, and the steps are too long all the same: %.0f %% of their time is the model's own compute.",
+                   all > 0.0 ? 100.0 * (1.0 - link / all) : 0.0);
+  } else if (waited > 0.05 * worst.value[t]) { /* where one request in ten waits for half of it, this is the mean */
+    *binds = "the wait for a decode slot, which misses the target";
+    (void)snprintf(text, size, "The wait for a decode slot is %.3g s on average, of a time to first token of %.3g s at p90.", waited, worst.value[t]);
+  } else {
+    *binds = "prefill, which misses the target";
+    (void)snprintf(text, size, "Prefill is what misses the target: a request hardly waits for a decode slot (%.2g s on average), so the time to its first token is that of its prefill and "
+                   "the wait for it (prefill GPUs %.0f %% busy)%s.", waited, 100.0 * sum->prefill_busy_share,
+                   sum->prefill_busy_share < 0.5 ? ". More GPUs for prefill shorten the wait, not a prefill by itself" : "");
+  }
+}
+
 static void put_why(struct pen *p, const struct kvl_plan_search *s, const struct kvl_explain_facts *f, const struct kvl_scenario *sc)
 {
   if (s->best < 0 || sc == NULL) {
@@ -304,7 +350,11 @@ static void put_why(struct pen *p, const struct kvl_plan_search *s, const struct
   struct kvl_err ignored;
   char a[KVL_TEXT_NUMBER_MAX], d[KVL_TEXT_NUMBER_MAX];
   open_part(p, "why", '{');
-  put_text(p, "binds", limit_name(c, f, sc));
+  const char *binds = limit_name(c, f, sc);
+  char run[LINE];
+  (void)snprintf(run, sizeof run, "%s", f != NULL ? f->binding : "not explained: the run has no records in the store");
+  explain_miss(s, f, &binds, run, sizeof run);
+  put_text(p, "binds", binds);
   if (kvl_plan_tokens(sc, &input, &output, &most, &ignored) == 0) {
     uint64_t tokens = sc->workload.kind == KVL_WORK_FILE ? input + output : most;
     kvl_session_bytes(sc, tokens, &b);
@@ -313,7 +363,7 @@ static void put_why(struct pen *p, const struct kvl_plan_search *s, const struct
              c->fit, tokens, c->fit_all, c->bound_by, kvl_text_bytes(a, (double)(resident ? b.resident : b.fixed)),
              kvl_text_bytes(d, (double)kvl_pool_bytes(sc)), resident ? "" : "; what is left is lent in adaptive mode");
   }
-  put_text(p, "run", f != NULL ? f->binding : "not explained: the run has no records in the store");
+  put_text(p, "run", run);
   close_part(p, '}');
 }
 
@@ -620,6 +670,13 @@ static void put_notes(struct pen *p, const struct kvl_plan_search *s)
     uint64_t value;
     if (sum->compute_is_estimate) {
       put_text(p, NULL, "Step times are an estimate (a roofline over descriptors), neither measured nor fitted, and so is every figure that rests on them.");
+    }
+    if (s->candidate[s->best].open) {
+      put_text(p, NULL, s->candidate[s->best].full[0].steady
+                          ? "Cost is that of the steady window, from the first completion to the last submission: an open loop's output is given, and over the whole run a setting that "
+                            "ends the last answers sooner would look cheaper."
+                          : "Cost is that of the whole run, its ramp and its drain included: the run is shorter than three stays of a request, so it has no steady window to go by. "
+                            "More requests make one.");
     }
     if (sum->is_extrapolated) {
       put_text(p, NULL, "A table, a curve or the cost profile was used outside of what it was made for: times are extrapolated (the notes of kvloan run say which).");

@@ -64,11 +64,18 @@ static void put_point(FILE *out, const struct kvl_capacity_plan *plan, const str
       }
     }
   }
-  const char *page = value_at(plan, c, KVL_AXIS_PAGE, 0);
-  if (page != NULL && strtoull(page, NULL, 10) + TAIL_ROOM > 256) { /* the open page must have its place in the tail */
+  const char *page = value_at(plan, c, KVL_AXIS_PAGE, 0), tail_key[] = "policy.tail_tokens";
+  bool tail_set = by_axis(plan, c, tail_key);
+  for (unsigned i = 0; i < plan->sets; i++) {
+    tail_set = tail_set || strcmp(plan->set[i].key, tail_key) == 0;
+  }
+  for (unsigned i = 0; i < node->sets; i++) {
+    tail_set = tail_set || strcmp(node->set[i].key, tail_key) == 0;
+  }
+  if (page != NULL && !tail_set && strtoull(page, NULL, 10) + TAIL_ROOM > 256) { /* the open page must have its place in the tail */
     char tail[32];
     (void)snprintf(tail, sizeof tail, "%llu", strtoull(page, NULL, 10) + TAIL_ROOM);
-    put(out, &first, "policy.tail_tokens", tail);
+    put(out, &first, tail_key, tail);
   }
   for (unsigned i = 0; i < c->extras; i++) {
     put(out, &first, c->extra[i].key, c->extra[i].value);

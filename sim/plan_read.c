@@ -284,10 +284,16 @@ static int read_targets(struct kvl_capacity_plan *plan, const struct kvl_json *r
 
 /* ---- axes ---- */
 
-static bool sets_key(const struct kvl_plan_pair *set, unsigned sets, const char *key)
+/* Setting this key decides the axis: its own first key. speculation.method says whether there are drafts at all, as the name of a descriptor does. */
+static bool decides(const char *key, const char *axis)
+{
+  return strcmp(key, axis) == 0 || (strcmp(axis, "speculation") == 0 && strcmp(key, "speculation.method") == 0);
+}
+
+static bool decided(const struct kvl_plan_pair *set, unsigned sets, const char *axis)
 {
   unsigned i = 0;
-  while (i < sets && strcmp(set[i].key, key) != 0) {
+  while (i < sets && !decides(set[i].key, axis)) {
     i++;
   }
   return i < sets;
@@ -296,14 +302,17 @@ static bool sets_key(const struct kvl_plan_pair *set, unsigned sets, const char 
 /* A key is set or searched. What the command line sets is not searched, whatever the plan says of it; what the plan sets as well is a mistake. */
 static int check_searched(const struct kvl_capacity_plan *plan, const struct kvl_json *root, const struct kvl_json *array, struct kvl_err *err)
 {
-  bool by_plan = kvl_json_member(kvl_json_member(root, "set"), array->key) != NULL || ((strcmp(array->key, "model") == 0 || strcmp(array->key, "costs") == 0) &&
-                 kvl_json_member(root, array->key) != NULL);
+  bool by_plan = (strcmp(array->key, "model") == 0 || strcmp(array->key, "costs") == 0) && kvl_json_member(root, array->key) != NULL;
   by_plan = by_plan || (strncmp(array->key, "workload.", 9) == 0 && kvl_json_member(kvl_json_member(root, "workload"), array->key + 9) != NULL);
+  const struct kvl_json *object = kvl_json_member(root, "set");
+  for (const struct kvl_json *set = object == NULL ? NULL : object->child; set != NULL; set = set->next) {
+    by_plan = by_plan || decides(set->key, array->key);
+  }
   if (by_plan) {
     return kvl_scenario_bad(err, array, array->key, "is searched and set (in \"set\", \"workload\", \"model\" or \"costs\"): one of the two");
   }
   for (unsigned n = 0; n < plan->nodes; n++) {
-    if (sets_key(plan->node[n].set, plan->node[n].sets, array->key)) {
+    if (decided(plan->node[n].set, plan->node[n].sets, array->key)) {
       return kvl_scenario_bad(err, array, array->key, "is searched and set by node %s: one of the two", plan->node[n].name);
     }
   }
@@ -401,11 +410,20 @@ static int read_search(struct kvl_capacity_plan *plan, const struct kvl_json *ro
       axis->keys = 1;
     }
     int rc = check_searched(plan, root, child, err);
+    if (rc == 0 && strcmp(child->key, "speculation.method") == 0 && kvl_json_member(object, "speculation") != NULL) {
+      rc = kvl_scenario_bad(err, child, child->key, "is searched, and so is speculation, whose \"none\" sets it: one of the two (nearest: \"none\" among the values of speculation)");
+    }
     rc = rc != 0 ? rc : read_axis(plan, axis, child, err);
     if (rc != 0) {
       return rc;
     }
-    if (kvl_design_typed(plan->typed, plan->typed_count, child->key) >= 0) {
+    bool typed = false;
+    for (unsigned i = 0; i < plan->typed_count; i++) {
+      char key[96];
+      (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(plan->typed[i], "="), plan->typed[i]);
+      typed = typed || decides(key, child->key);
+    }
+    if (typed) {
       axis->given = false;
       axis->values = 0;
       plan->axes -= axis == &plan->axis[plan->axes - 1] && plan->axes > KVL_AXES_OWN;
@@ -454,14 +472,14 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   rc = rc != 0 ? rc : read_targets(plan, root, typed_targets, target_count, err);
   rc = rc != 0 ? rc : read_search(plan, root, err);
   rc = rc != 0 ? rc : check_typed(plan, err);
-  /* goodput counts what the plan asks for */
+  /* goodput counts what the plan asks for, unless its settings say otherwise */
   static const char *const limit[] = {"limits.ttft_target_s", "limits.tpot_target_ms"};
   double goal[] = {plan->target[KVL_PLAN_TTFT], plan->target[KVL_PLAN_TPOT]};
   if (rc == 0 && !isnan(plan->target[KVL_PLAN_RATE]) && !(goal[1] < 1000 / plan->target[KVL_PLAN_RATE])) {
     goal[1] = 1000 / plan->target[KVL_PLAN_RATE];
   }
   for (int g = 0; rc == 0 && g < 2; g++) {
-    if (!isnan(goal[g])) {
+    if (!isnan(goal[g]) && !decided(plan->set, plan->sets, limit[g])) {
       char number[40];
       (void)snprintf(number, sizeof number, "%.6f", goal[g] > 1e-6 ? goal[g] : 1e-6); /* 0 would be no target */
       rc = add_text(plan, limit[g], kvl_arena_text(&plan->arena, number, strlen(number)), err);

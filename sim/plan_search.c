@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/design_json.h"
 #include "sim/explain.h"
 #include "sim/plan.h"
 #include "sim/scenario_doc.h"
@@ -51,7 +52,8 @@ void kvl_plan_judge(const struct kvl_capacity_plan *plan, const struct kvl_plan_
   if (sum->requests_aborted > 0 || sum->requests_completed == 0) { /* clients that go away are no service */
     f->worst = f->worst > 1 ? f->worst : 1;
   }
-  double hours = f->throughput > 0 ? 1e6 / f->throughput / 3600 : INFINITY;
+  f->steady = c->open && kvl_steady_ratio(sum) > 0;
+  double output = f->steady ? f->throughput * kvl_steady_ratio(sum) : f->throughput, hours = output > 0 ? 1e6 / output / 3600 : INFINITY;
   f->cost = hours * (priced ? c->price : (double)c->gpus);
 }
 
@@ -281,6 +283,16 @@ static int misplaced(struct finder *f, unsigned node, int code, const char *why)
                      f->plan->nodes > 1 ? ": " : "", why);
 }
 
+static bool names(const struct kvl_plan_pair *set, unsigned sets, const char *key)
+{
+  for (unsigned i = 0; i < sets; i++) {
+    if (strcmp(set[i].key, key) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* A scenario that can be read, of the first node and in the first mode that has one. What is not there at all (a descriptor, a file) is an error whichever node names it. */
 static int probe(struct finder *f, struct kvl_scenario_doc **doc)
 {
@@ -291,7 +303,7 @@ static int probe(struct finder *f, struct kvl_scenario_doc **doc)
     struct kvl_scenario_doc *one = NULL;
     struct kvl_err first = {""};
     int code = -EINVAL;
-    for (int m = 0; m < 4 && code != 0; m++) {
+    for (int m = 0; m < (names(f->plan->set, f->plan->sets, "mode") ? 1 : 4) && code != 0; m++) { /* a mode that is set is the one that must do */
       struct kvl_plan_candidate c = {.node = (uint8_t)node};
       struct kvl_err err = {""};
       memset(c.at, KVL_PLAN_NOT, sizeof c.at);
@@ -321,25 +333,48 @@ static int probe(struct finder *f, struct kvl_scenario_doc **doc)
 
 static bool can_speculate(struct finder *f, const char *name)
 {
-  struct kvl_plan_candidate c = {.node = 0};
-  struct kvl_scenario_doc *doc = NULL;
-  struct kvl_err ignored;
-  memset(c.at, KVL_PLAN_NOT, sizeof c.at);
-  c.extra[c.extras++] = (struct kvl_plan_pair){"speculation", name};
-  c.extra[c.extras++] = (struct kvl_plan_pair){"mode", "\"adaptive\""};
-  bool can = scenario_of(f, &c, &doc, &ignored) == 0;
-  kvl_scenario_free(doc);
+  static const char *const modes[] = {"\"adaptive\"", "\"resident\""}; /* a node without a host pool has the second alone */
+  bool can = false;
+  for (int m = 0; m < 2 && !can; m++) {
+    struct kvl_plan_candidate c = {.node = 0};
+    struct kvl_scenario_doc *doc = NULL;
+    struct kvl_err ignored;
+    memset(c.at, KVL_PLAN_NOT, sizeof c.at);
+    c.extra[c.extras++] = (struct kvl_plan_pair){"speculation", name};
+    c.extra[c.extras++] = (struct kvl_plan_pair){"mode", modes[m]};
+    can = scenario_of(f, &c, &doc, &ignored) == 0;
+    kvl_scenario_free(doc);
+  }
   return can;
 }
 
-static bool names(const struct kvl_plan_pair *set, unsigned sets, const char *key)
+/* Does setting this key take the axis out of the search? Its own key does, and any key of a speculation: a descriptor would write over it. */
+static bool concerns(const char *key, size_t length, int axis, const char *axis_key)
 {
+  size_t n = strlen(axis_key);
+  return strncmp(key, axis_key, n) == 0 && (length == n || (axis == KVL_AXIS_SPECULATION && length > n && key[n] == '.'));
+}
+
+static bool pair_concerns(const struct kvl_plan_pair *set, unsigned sets, int axis, const char *axis_key)
+{
+  bool any = false;
   for (unsigned i = 0; i < sets; i++) {
-    if (strcmp(set[i].key, key) == 0) {
-      return true;
-    }
+    any = any || concerns(set[i].key, strlen(set[i].key), axis, axis_key);
   }
-  return false;
+  return any;
+}
+
+/* Is the key given by anyone: the plan, a node, the command line, an axis of the plan's own? Then the search writes no value of its own over it. */
+static bool is_given(const struct kvl_capacity_plan *plan, const char *key)
+{
+  bool given = names(plan->set, plan->sets, key) || kvl_design_typed(plan->typed, plan->typed_count, key) >= 0;
+  for (unsigned n = 0; n < plan->nodes; n++) {
+    given = given || names(plan->node[n].set, plan->node[n].sets, key);
+  }
+  for (unsigned a = KVL_AXES_OWN; a < plan->axes; a++) {
+    given = given || strcmp(plan->axis[a].label, key) == 0;
+  }
+  return given;
 }
 
 /* What the plan sets is not searched: the axis has the one value, or, where nodes differ in it, each node's own. */
@@ -348,13 +383,13 @@ static void pin(struct finder *f, const struct kvl_scenario *s, enum kvl_mode mo
   for (int a = 0; a < KVL_AXES_OWN; a++) {
     struct kvl_plan_axis *axis = &f->own->axis[a];
     const char *key = axis->key[0];
-    size_t length = strlen(key);
-    bool set = names(f->plan->set, f->plan->sets, key), by_node = false;
+    bool set = pair_concerns(f->plan->set, f->plan->sets, a, key), by_node = false;
+    set = set || (a == KVL_AXIS_SPECULATION && is_given(f->plan, "speculation.method")); /* searched by itself */
     for (unsigned i = 0; i < f->plan->typed_count; i++) {
-      set = set || (strncmp(f->plan->typed[i], key, length) == 0 && (f->plan->typed[i][length] == '=' || (a == KVL_AXIS_SPECULATION && f->plan->typed[i][length] == '.')));
+      set = set || concerns(f->plan->typed[i], strcspn(f->plan->typed[i], "="), a, key);
     }
     for (unsigned n = 0; n < f->plan->nodes; n++) {
-      by_node = by_node || names(f->plan->node[n].set, f->plan->node[n].sets, key);
+      by_node = by_node || pair_concerns(f->plan->node[n].set, f->plan->node[n].sets, a, key);
     }
     if (axis->given || !(set || by_node)) {
       continue;
@@ -417,10 +452,7 @@ static int fill_axes(struct finder *f, const struct kvl_scenario *s)
   }
   if (!axis[KVL_AXIS_PREFETCH].given) {
     const char *rows = keep(f, (unsigned long long)s->model.pool_blocks * s->model.pool_rows_per_block);
-    bool bank_set = names(f->plan->set, f->plan->sets, "policy.bank_rows");
-    for (unsigned i = 0; i < f->plan->typed_count; i++) {
-      bank_set = bank_set || strncmp(f->plan->typed[i], "policy.bank_rows=", 17) == 0;
-    }
+    bool bank_set = is_given(f->plan, "policy.bank_rows");
     rows = bank_set ? NULL : rows;
     add_pair(&axis[KVL_AXIS_PREFETCH], "\"none\"", !bank_set && (s->model.pool_blocks > 0 || s->policy.bank_rows > 0) ? "0" : NULL);
     if (s->model.pool_blocks > 0 && selects) {
@@ -575,6 +607,7 @@ static int describe(struct finder *f, struct kvl_plan_candidate *c, char **table
   if (rc == 0) {
     c->decode_gpus = s->node.decode_gpus;
     c->gpus = s->node.decode_gpus + s->node.prefill_gpus;
+    c->open = kvl_is_open_loop(s);
     c->price = f->plan->node[c->node].gpu_hour * c->gpus;
     find_fit(c, s, s->workload.kind == KVL_WORK_FILE ? input + output : most);
   }
@@ -765,10 +798,10 @@ static void add_neighbour(struct finder *f, const struct kvl_plan_candidate *fro
   memset(&c, 0, sizeof c);
   c.node = from->node;
   memcpy(c.at, from->at, sizeof c.at);
-  if (c.at[axis] == KVL_PLAN_NOT || a->given) { /* the plan says what it may be: those values are candidates already */
+  bool bank = axis == KVL_AXIS_PREFETCH;
+  if (c.at[axis] == KVL_PLAN_NOT || a->given || (bank && is_given(f->plan, "policy.bank_rows"))) { /* the plan says what it may be: those values are candidates already */
     return;
   }
-  bool bank = axis == KVL_AXIS_PREFETCH;
   const char *text = keep(f, number), *kind = bank ? a->value[c.at[axis]][0] : NULL;
   uint32_t v = 0;
   while (text != NULL && v < a->values &&

@@ -140,8 +140,9 @@ static void put_candidate(FILE *out, const struct kvl_json *c)
   (void)fprintf(out, " time per token p50 %s, p90 %s, p99 %s ms; request rate p10 %s tok/s\n", human(a, c, "figures.tpot_ms_p50"), human(b, c, "figures.tpot_ms_p90"),
                 human(d, c, "figures.tpot_ms_p99"), human(e, c, "figures.request_rate_tok_per_s_p10"));
   bool priced = kvl_plan_part(c, "figures.cost_per_million_output_tokens") != NULL;
-  (void)fprintf(out, "  %s per million output tokens%s\n", human(a, c, priced ? "figures.cost_per_million_output_tokens" : "figures.gpu_hours_per_million_output_tokens"),
-                priced ? " (GPU hours at the prices given)" : " in GPU hours (no price given)");
+  (void)fprintf(out, "  %s per million output tokens%s%s%s\n", human(a, c, priced ? "figures.cost_per_million_output_tokens" : "figures.gpu_hours_per_million_output_tokens"),
+                priced ? " (GPU hours at the prices given)" : " in GPU hours (no price given)", kvl_plan_word(c, "figures.cost_over")[0] != '\0' ? ", over " : "",
+                kvl_plan_word(c, "figures.cost_over"));
   (void)fprintf(out, "  %s seed%s: met by %s of %s; from %s\n", human(a, c, "seeds.runs"), kvl_plan_number(c, "seeds.runs") == 1 ? "" : "s", human(b, c, "seeds.met"), human(d, c, "seeds.complete"), kvl_plan_word(c, "run"));
 }
 
@@ -210,7 +211,7 @@ static void put_table(FILE *out, const struct kvl_json *root)
   }
   part = kvl_plan_part(root, "sensitivity");
   if (part != NULL && part->child != NULL) {
-    (void)fprintf(out, "\nHow sure: the recommendation with one thing changed\n  %-46s %-8s %10s %12s %12s %12s\n", "", "target", "margin", "output tok/s", "ttft p90 s", "rate p10");
+    (void)fprintf(out, "\nHow sure: the %s with one thing changed\n  %-46s %-8s %10s %12s %12s %12s\n", kvl_plan_true(root, "met") ? "recommendation" : "closest candidate", "", "target", "margin", "output tok/s", "ttft p90 s", "rate p10");
     for (const struct kvl_json *v = part->child; v != NULL; v = v->next) {
       char d[KVL_TEXT_NUMBER_MAX];
       if (kvl_plan_part(v, "reason") != NULL) {

@@ -110,8 +110,8 @@ void kvl_report_what_if(struct kvl_report *r, const struct kvl_what_if *w)
   kvl_report_section(r, "What to turn next");
   kvl_what_if_advice(w, advice, sizeof advice);
   kvl_report_lead(r, "%s", advice);
-  kvl_report_text(r, "Each line is a run of its own with one thing changed, not a rule of thumb; the last column is the gain in %s. Bounds are what nobody can buy: they say how much is "
-                  "there to be had. A change that loses more elsewhere than it gains is a trade.", kvl_objective_meaning(w->objective));
+  kvl_report_text(r, "Each line is a run of its own with one thing changed, not a rule of thumb; the last column is the gain in %s%s. Bounds are what nobody can buy: they say how much is "
+                  "there to be had. A change that loses more elsewhere than it gains is a trade.", kvl_objective_meaning(w->objective), kvl_what_if_window(w));
   if (w->requests > 0) {
     kvl_report_note(r, "The re-runs are cut to %" PRIu64 " requests, so the first line is not the stored run.", w->requests);
   }

@@ -199,10 +199,12 @@ static int draw_dots(struct kvl_report *r, const char *gnuplot, const struct kvl
   const struct kvl_report_key key[] = {{"in full, meets the target", kvl_report_colour(2), -1}, {"in full, misses it", kvl_report_colour(1), -1},
                                        {"screened, an estimate", kvl_report_colour(7), -1}, {"the target", "#666666", 2}};
   d->priced = kvl_plan_part(root, "recommendation.figures.cost_per_million_output_tokens") != NULL;
+  if (kvl_plan_true(root, "met")) {
+    kvl_report_text(r, "In the picture the recommendation is the lowest large dot right of the dashed line, one per cent of cost counting as the same.");
+  }
   add_dots(d, kvl_plan_part(root, "in_full"), 1);
   add_dots(d, kvl_plan_part(root, "not_in_full"), 0);
-  struct kvl_report_picture p = {.title = "Cost against margin", .see = "Each dot is a candidate. Right of the dashed line every target is met; down is cheaper. The recommendation is the "
-                                 "lowest large dot right of the line, one per cent of cost counting as the same. Small dots were judged from miss curves alone.",
+  struct kvl_report_picture p = {.title = "Cost against margin", .see = "Each dot is a candidate. Right of the dashed line every target is met; down is cheaper. Small dots were judged from miss curves alone.",
                                  .key = key, .keys = 4, .write = write_dots, .context = d, .wide_height = 360, .narrow_height = 300};
   int rc = d->count == 0 ? 0 : kvl_report_draw(r, gnuplot, &p, err);
   free(d);
@@ -265,7 +267,7 @@ static void how_sure(struct kvl_report *r, struct kvl_store *store, const struct
   if (list == NULL || list->child == NULL) {
     return;
   }
-  kvl_report_text(r, "The recommendation with one thing changed, each a run in full:");
+  kvl_report_text(r, "The %s with one thing changed, each a run in full:", kvl_plan_true(root, "met") ? "recommendation" : "closest candidate");
   kvl_report_table(r, columns, 7, "llrrrrr");
   for (const struct kvl_json *v = list->child; v != NULL; v = v->next) {
     char margin[KVL_PLAN_MARGIN_TEXT], run[CELL];

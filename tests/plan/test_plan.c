@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/explain.h"
 #include "sim/plan.h"
 #include "sim/plan_write.h"
 #include "tests/base/tap.h"
@@ -477,7 +478,169 @@ START_TEST(answers_are_written_in_three_forms)
 }
 END_TEST
 
+/* The points of the first round, written down; then it is interrupted. */
+struct seen {
+  FILE *out;
+  const char *but; /* a key that is left out */
+};
+
+static int see_points(void *context, const struct kvl_sweep *d, bool summary_only, struct kvl_plan_result *cell, struct kvl_err *err)
+{
+  const struct seen *s = context;
+  (void)summary_only;
+  (void)cell;
+  for (uint32_t p = 0; p < d->points; p++) {
+    for (unsigned k = 0; k < d->keys; k++) {
+      const char *value = d->value[(size_t)p * d->keys + k];
+      if (value != NULL && (s->but == NULL || strcmp(d->key[k], s->but) != 0)) {
+        (void)fprintf(s->out, "%s=%s ", d->key[k], value);
+      }
+    }
+    (void)fputc('\n', s->out);
+  }
+  return kvl_err_set(err, -EINTR, "interrupted");
+}
+
+/* All candidates of a plan with these settings in the file or on the command line. */
+static char *candidates_with(const char *file, const char *set, const char *but)
+{
+  const char *typed[] = {"node.kv_pool_bytes=4000000000", set}; /* room for drafts */
+  struct kvl_capacity_plan *plan = NULL;
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  char text[1024], *points = NULL;
+  size_t size = 0;
+  struct seen s = {.out = open_memstream(&points, &size), .but = but};
+  ck_assert_ptr_nonnull(s.out);
+  (void)snprintf(text, sizeof text, "{" BASE ", " TARGET "%s}", file);
+  int rc = kvl_plan_parse(&plan, text, strlen(text), KVL_TESTS "/p.json", typed, set != NULL ? 2 : 1, NULL, 0, &err);
+  rc = rc != 0 ? rc : kvl_plan_find(&search, plan, see_points, &s, &err);
+  ck_assert_msg(rc == -EINTR, "%s: %s", file, err.text);
+  ck_assert_int_eq(fclose(s.out), 0);
+  kvl_plan_free(plan);
+  return points;
+}
+
+/* The value of every axis's keys: the file takes it out of the search as the command line does, and no run has another. */
+START_TEST(a_setting_in_the_file_is_one_of_the_command_line)
+{
+  static const struct {
+    const char *key, *value, *word; /* JSON; as --set has it */
+  } sets[] = {
+    {"node.decode_gpus", "2", "2"}, {"node.prefill_gpus", "2", "2"}, {"mode", "\"fixed\"", "fixed"}, {"policy.hot_rows", "700", "700"}, {"policy.prefetch", "\"none\"", "none"},
+    {"policy.bank_rows", "3000", "3000"}, {"speculation", "\"deepseek-v4.1-flash.dspark\"", "deepseek-v4.1-flash.dspark"}, {"speculation.method", "\"none\"", "none"},
+    {"speculation.drafts", "3", "3"}, {"policy.page_tokens", "128", "128"}, {"policy.give_back_bytes_max", "1000000", "1000000"},
+  };
+  for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+    char file[256], typed[128];
+    (void)snprintf(file, sizeof file, ", \"set\": {\"%s\": %s}", sets[i].key, sets[i].value);
+    (void)snprintf(typed, sizeof typed, "%s=%s", sets[i].key, sets[i].word);
+    char *by_file = candidates_with(file, NULL, sets[i].key), *by_line = candidates_with("", typed, sets[i].key);
+    ck_assert_msg(strcmp(by_file, by_line) == 0, "%s: other candidates by the file:\n%.900s\nthan by the command line:\n%.900s", typed, by_file, by_line);
+    free(by_line);
+    free(by_file);
+  }
+  char *points = candidates_with("", NULL, NULL);
+  ck_assert_ptr_nonnull(strstr(points, "dspark"));
+  ck_assert_ptr_nonnull(strstr(points, "policy.bank_rows=0"));
+  free(points);
+  points = candidates_with(", \"set\": {\"node.host_pool_bytes\": 0}", NULL, NULL); /* resident is all there is, with drafts too */
+  ck_assert_ptr_nonnull(strstr(points, "dspark"));
+  free(points);
+  /* and so for a node's */
+  points = candidates_with(", \"nodes\": [{\"name\": \"a\", \"set\": {\"speculation.method\": \"none\", \"policy.bank_rows\": 3000}}]", NULL, NULL);
+  ck_assert_ptr_null(strstr(points, "dspark"));
+  ck_assert_ptr_nonnull(strstr(points, "policy.bank_rows=3000"));
+  ck_assert_ptr_null(strstr(points, "policy.bank_rows=0"));
+  free(points);
+  /* what is searched by itself is not written over either */
+  points = candidates_with(", \"search\": {\"speculation.method\": [\"none\"], \"policy.bank_rows\": [3000, 4000]}", NULL, NULL);
+  ck_assert_ptr_null(strstr(points, "speculation=\""));
+  ck_assert_ptr_null(strstr(points, "policy.bank_rows=0"));
+  free(points);
+  /* the tail that is set is not made to fit the page */
+  points = candidates_with(", \"set\": {\"policy.tail_tokens\": 600}, \"search\": {\"policy.page_tokens\": [512]}", NULL, NULL);
+  ck_assert_ptr_null(strstr(points, "policy.tail_tokens"));
+  free(points);
+  points = candidates_with(", \"nodes\": [{\"name\": \"a\", \"set\": {\"policy.tail_tokens\": 700}}], \"search\": {\"policy.page_tokens\": [512]}", NULL, NULL);
+  ck_assert_ptr_nonnull(strstr(points, "policy.tail_tokens=700"));
+  free(points);
+  REFUSES("{" BASE ", " TARGET ", \"set\": {\"speculation.method\": \"none\"}, \"search\": {\"speculation\": [\"none\"]}}", "p.json:1: speculation", "searched and set");
+  REFUSES("{" BASE ", " TARGET ", \"nodes\": [{\"name\": \"a\", \"set\": {\"speculation.method\": \"none\"}}], \"search\": {\"speculation\": [\"none\"]}}", "set by node a");
+  REFUSES("{" BASE ", " TARGET ", \"search\": {\"speculation\": [\"none\"], \"speculation.method\": [\"none\"]}}", "p.json:1: speculation.method", "so is speculation");
+  points = candidates_with(", \"search\": {\"speculation\": [\"none\", \"deepseek-v4.1-flash.dspark\"]}", "speculation.method=none", NULL);
+  ck_assert_ptr_null(strstr(points, "dspark"));
+  free(points);
+  /* a mode that is set and cannot be run is not replaced by one that can */
+  struct kvl_capacity_plan *plan = parse("{" BASE ", " TARGET ", \"set\": {\"mode\": \"resident\", \"node.kv_pool_bytes\": 20000000}}");
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  struct fake f = {.ttft_resident = 0.5};
+  int rc = kvl_plan_find(&search, plan, fake_run, &f, &err);
+  ck_assert_msg(rc == -EINVAL && strstr(err.text, "cannot hold one session") != NULL, "%d %s", rc, err.text);
+  kvl_plan_free(plan);
+  plan = parse("{" BASE ", " TARGET ", \"set\": {\"limits.ttft_target_s\": 9}}");
+  ck_assert_str_eq(setting(plan, "limits.ttft_target_s"), "9");
+  kvl_plan_free(plan);
+}
+END_TEST
+
+/* A short open loop: what ends its last answers sooner is no cheaper. */
+START_TEST(an_open_loop_costs_what_its_steady_window_does)
+{
+  struct kvl_capacity_plan *plan = parse("{" BASE ", " TARGET "}");
+  struct kvl_plan_candidate c = {.gpus = 2, .open = true};
+  struct kvl_summary slow = {.requests_completed = 120, .output_throughput_tok_per_s = 798, .output_throughput_steady_tok_per_s = 854, .goodput_req_per_s = 2.66, .simulated_s = 45,
+                             .e2e_s = {.p90 = 5.5}}, fast = slow;
+  struct kvl_plan_figures a, b;
+  fast.output_throughput_tok_per_s = 844;
+  fast.output_throughput_steady_tok_per_s = 856;
+  fast.goodput_req_per_s = 2.81;
+  kvl_plan_judge(plan, &c, &slow, false, &a);
+  kvl_plan_judge(plan, &c, &fast, false, &b);
+  ck_assert(a.steady && b.steady && fabs(a.cost - 2e6 / 3600 / 854) < 1e-6);
+  ck_assert_int_lt(kvl_plan_compare(&a, 0, &b, 2), 0); /* the same cost: the simpler */
+  ck_assert(fabs(kvl_objective_value(KVL_FOR_GOODPUT, &slow, true) / kvl_objective_value(KVL_FOR_GOODPUT, &fast, true) - 1) < 0.01);
+  ck_assert(kvl_objective_value(KVL_FOR_THROUGHPUT, &slow, false) < 798.5);
+  c.open = false; /* a closed loop: the whole run */
+  kvl_plan_judge(plan, &c, &slow, false, &a);
+  ck_assert(!a.steady && fabs(a.cost - 2e6 / 3600 / 798) < 1e-6);
+  c.open = true;
+  slow.simulated_s = 16; /* too short for a window */
+  kvl_plan_judge(plan, &c, &slow, false, &a);
+  ck_assert(!a.steady && fabs(a.cost - 2e6 / 3600 / 798) < 1e-6);
+  kvl_plan_free(plan);
+}
+END_TEST
+
+START_TEST(a_first_token_that_prefill_makes_late_is_said)
+{
+  struct fake f = {.ttft_resident = 16};
+  struct kvl_capacity_plan *plan = parse(fake_plan);
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  ck_assert_int_eq(kvl_plan_find(&search, plan, fake_run, &f, &err), 0);
+  static const enum kvl_binding ways[] = {KVL_BINDS_LOAD, KVL_BINDS_COMPUTE};
+  for (int i = 0; i < 2; i++) {
+    struct kvl_explain_facts facts = {.binds = ways[i], .binding = "Nothing binds"};
+    char *answer = kvl_plan_answer(search, &facts), *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    ck_assert_ptr_nonnull(strstr(answer, "\"binds\": \"prefill, which misses the target\""));
+    ck_assert_ptr_null(strstr(answer, "Nothing binds"));
+    ck_assert_int_eq(kvl_plan_write(out, KVL_FORMAT_TABLE, answer, &err), 0);
+    ck_assert_int_eq(fclose(out), 0);
+    ck_assert_ptr_nonnull(strstr(text, "How sure: the closest candidate with one thing changed"));
+    free(text);
+    free(answer);
+  }
+  kvl_plan_search_free(search);
+  kvl_plan_free(plan);
+}
+END_TEST
+
 KVL_TAP_MAIN("plan", a_plan_says_what_it_asks, a_workload_replaces_the_scenarios_whole, bad_plans_get_one_line, the_cheapest_that_meets_the_target_is_recommended, the_recommendation_was_repeated,
              what_cannot_be_met_is_said_with_what_is_missing, sessions_held_are_a_target, marks_of_editors_are_no_mistakes,
              candidates_that_come_to_the_same_are_one_point, nodes_that_do_not_do_are_told_apart, gpus_are_searched_where_that_is_possible, failures_and_interruptions_are_told,
-             comparing_is_by_target_then_cost_then_simplicity, answers_are_written_in_three_forms)
+             comparing_is_by_target_then_cost_then_simplicity, answers_are_written_in_three_forms,
+             a_setting_in_the_file_is_one_of_the_command_line, an_open_loop_costs_what_its_steady_window_does, a_first_token_that_prefill_makes_late_is_said)

@@ -139,6 +139,7 @@ START_TEST(the_knob_that_is_recommended_has_been_run)
   struct kvl_explain_options o = {.objective = kvl_objective_of(kvl_scenario_of(f.doc)), .threads = 2, .knobs = 4};
   ck_assert_int_eq(o.objective, KVL_FOR_THROUGHPUT);
   ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
+  ck_assert(!w->steady); /* a closed loop */
   /* The base, run again, is the stored run: one seed, one result. */
   ck_assert(fabs(w->item[0].summary.output_throughput_tok_per_s - f.list.run[0].summary.output_throughput_tok_per_s) < 1e-9);
   /* Two sessions where twelve wait: the limit is what to turn, unless it costs more elsewhere than it gains; it must gain in any case. */
@@ -174,6 +175,36 @@ START_TEST(the_knob_that_is_recommended_has_been_run)
   ck_assert_msg(strstr(text, w->item[w->best].label) != NULL, "%s", text);
   kvl_scenario_free(doc);
   free(result);
+  kvl_what_if_free(w);
+  free(w);
+  end(&f);
+}
+END_TEST
+
+/* An open loop's output is given: what ends the last answers sooner gains nothing by it. */
+START_TEST(open_loops_are_compared_in_their_steady_window)
+{
+  static const char *const sets[] = {"workload.kind=poisson", "workload.rate_per_s=4", "workload.requests=60"};
+  struct fixture f;
+  struct kvl_err err = {""};
+  begin(&f, sets, 3);
+  struct kvl_what_if *w = calloc(1, sizeof *w);
+  struct kvl_explain_options o = {.objective = KVL_FOR_THROUGHPUT, .threads = 2, .knobs = 2};
+  ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
+  ck_assert(w->steady);
+  double base = w->item[0].summary.output_throughput_steady_tok_per_s;
+  ck_assert(base > 0 && fabs(base - w->item[0].summary.output_throughput_tok_per_s) > 1e-3);
+  for (uint32_t i = 1; i < w->count; i++) {
+    double gain = 100 * (w->item[i].summary.output_throughput_steady_tok_per_s / base - 1);
+    ck_assert_msg(w->item[i].status != 0 || fabs(w->item[i].gain_percent - gain) < 1e-6, "%s: %g, not %g", w->item[i].label, w->item[i].gain_percent, gain);
+  }
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  kvl_explain_write(out, KVL_FORMAT_TABLE, f.facts, w);
+  ck_assert_int_eq(fclose(out), 0);
+  ck_assert_ptr_nonnull(strstr(text, "gains in output tokens a second in the steady window"));
+  free(text);
   kvl_what_if_free(w);
   free(w);
   end(&f);
@@ -301,5 +332,5 @@ START_TEST(a_trace_of_another_history_is_noted)
 }
 END_TEST
 
-KVL_TAP_MAIN("explain", facts_add_up_to_the_summary, what_binds_is_named, the_knob_that_is_recommended_has_been_run, threads_and_order_do_not_matter,
+KVL_TAP_MAIN("explain", facts_add_up_to_the_summary, what_binds_is_named, the_knob_that_is_recommended_has_been_run, open_loops_are_compared_in_their_steady_window, threads_and_order_do_not_matter,
              a_stop_ends_the_re_runs, clairvoyance_bounds_lru, prefetch_and_speculation_are_told, rates_of_stages, a_trace_of_another_history_is_noted)
