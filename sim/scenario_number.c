@@ -86,6 +86,53 @@ const char *kvl_decimal_print(uint64_t value, uint64_t scale, char buffer[KVL_DE
   return buffer;
 }
 
+/* Letters alike but for their case. */
+static bool same_word(const char *a, const char *b)
+{
+  for (; *a != '\0' && *b != '\0' && (*a | 0x20) == (*b | 0x20); a++, b++) {
+  }
+  return *a == *b;
+}
+
+bool kvl_decimal_without_unit(const char *text, const char *unit, char plain[KVL_DECIMAL_MAX])
+{
+  static const char prefixes[] = "kmgtp";
+  const char *dot = strchr(text, '.');
+  size_t n = strspn(text, "0123456789.");
+  if (n == 0 || n > 16 || text[0] == '.' || (text[0] == '0' && n > 1 && text[1] != '.') || text[n - 1] == '.' || (dot != NULL && strchr(dot + 1, '.') != NULL)) {
+    return false;
+  }
+  const char *word = text + n + strspn(text + n, " ");
+  bool bytes = strcmp(unit, "bytes") == 0;
+  if (*word == '\0' || same_word(word, unit) || (bytes && same_word(word, "b"))) {
+    (void)snprintf(plain, KVL_DECIMAL_MAX, "%.*s", (int)n, text);
+    return true;
+  }
+  const char *prefix = bytes && *word != '\0' ? strchr(prefixes, *word | 0x20) : NULL;
+  if (prefix == NULL || *prefix == '\0') {
+    return false;
+  }
+  unsigned power = (unsigned)(prefix - prefixes) + 1;
+  bool binary = word[1] == 'i';
+  const char *rest = word + 1 + binary;
+  if (*rest != '\0' && !same_word(rest, "b")) {
+    return false;
+  }
+  if (!binary) {
+    (void)snprintf(plain, KVL_DECIMAL_MAX, "%.*se%u", (int)n, text, 3 * power);
+    return true;
+  }
+  char number[KVL_DECIMAL_MAX];
+  uint64_t value;
+  bool exact;
+  (void)snprintf(number, sizeof number, "%.*s", (int)n, text);
+  if (kvl_decimal_parse(number, (uint64_t)1 << (10 * power), &value, &exact) != 0) {
+    return false;
+  }
+  (void)snprintf(plain, KVL_DECIMAL_MAX, "%" PRIu64, value);
+  return true;
+}
+
 const char *kvl_real_print(double value, char buffer[KVL_DECIMAL_MAX])
 {
   char text[KVL_DECIMAL_MAX] = "";

@@ -14,6 +14,10 @@ int kvl_decimal_parse(const char *text, uint64_t scale, uint64_t *value, bool *e
 enum { KVL_DECIMAL_MAX = 64 };
 const char *kvl_decimal_print(uint64_t value, uint64_t scale, char buffer[KVL_DECIMAL_MAX]);
 
+/* What a JSON number must look like for a text such as "100GB", "64 GiB" (keys in bytes) or "13.4 ms" (keys in ms): "100e9", "68719476736", "13.4". False: no
+ * number, or a unit that is not the key's. */
+bool kvl_decimal_without_unit(const char *text, const char *unit, char plain[KVL_DECIMAL_MAX]);
+
 /* The shortest decimal that reads back as the same double. */
 const char *kvl_real_print(double value, char buffer[KVL_DECIMAL_MAX]);
 

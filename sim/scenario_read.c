@@ -54,13 +54,21 @@ static const char *describe(const struct kvl_json *node, char *buffer, size_t si
   return buffer;
 }
 
+/* "100GB" is a number to whoever types it. */
+static int not_a_number(const struct kvl_key *key, const struct kvl_json *node, const char *path, const char *wanted, struct kvl_err *err)
+{
+  char text[96], plain[KVL_DECIMAL_MAX];
+  bool known = node->kind == KVL_JSON_STRING && kvl_decimal_without_unit(node->text, key->unit, plain);
+  return kvl_scenario_bad(err, node, path, "must be a %s, is %s%s%s%s", wanted, describe(node, text, sizeof text), known ? " (nearest: " : "", known ? plain : "",
+                          known ? ")" : "");
+}
+
 static int read_number(const struct kvl_key *key, void *base, const struct kvl_json *node, const char *path, struct kvl_err *err)
 {
-  char text[96], low[KVL_DECIMAL_MAX], high[KVL_DECIMAL_MAX];
+  char low[KVL_DECIMAL_MAX], high[KVL_DECIMAL_MAX];
   const char *unit = key->unit, *gap = *unit != '\0' ? " " : "";
   if (node->kind != KVL_JSON_NUMBER) {
-    return kvl_scenario_bad(err, node, path, "must be a %s, is %s", key->type == KVL_KEY_COUNT ? "whole number" : "number",
-                            describe(node, text, sizeof text));
+    return not_a_number(key, node, path, key->type == KVL_KEY_COUNT ? "whole number" : "number", err);
   }
   uint64_t value;
   bool exact;
@@ -83,9 +91,9 @@ static int read_number(const struct kvl_key *key, void *base, const struct kvl_j
 
 static int read_real(const struct kvl_key *key, void *base, const struct kvl_json *node, const char *path, struct kvl_err *err)
 {
-  char text[96], bound[KVL_DECIMAL_MAX];
+  char bound[KVL_DECIMAL_MAX];
   if (node->kind != KVL_JSON_NUMBER) {
-    return kvl_scenario_bad(err, node, path, "must be a number, is %s", describe(node, text, sizeof text));
+    return not_a_number(key, node, path, "number", err);
   }
   double value = strtod(node->text, NULL), min = (double)key->min / 1000, max = (double)key->max / 1000;
   if (value < min || value > max || !isfinite(value)) {

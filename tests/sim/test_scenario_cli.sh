@@ -113,6 +113,14 @@ sed 's/"kind": "closed"/"rate_per_s": 5, "file": "nosuch.jsonl", "kind": "closed
 expect 0 'resident         46' check "$work/both.json" # a file may have the keys of several kinds
 expect 0 'Every value' check published-256 --set=workload.kind=gamma --set=workload.rate_per_s=5 --set=workload.gamma_cv=2
 
+expect 1 'must be a whole number, is the string "100GB" (nearest: 100e9)' check published-256 --set=node.kv_pool_bytes=100GB
+expect 1 'must be a number, is the string "3 requests/s" (nearest: 3)' check published-256 --set=workload.kind=poisson '--set=workload.rate_per_s=3 requests/s'
+for kind in plan sweep; do
+  for file in "$scenarios/${kind}s"/*.json; do
+    expect 1 "this is a $kind, not a scenario (nearest: kvloan $kind $file)" check "$file"
+  done
+done
+
 # A stored scenario is the same scenario, from any folder.
 "$program" json "$scenarios/mooncake-sample.json" --set=seed=7 >"$work/one.json" 2>"$work/err" &&
   (cd "$work" && "$program" json one.json >two.json 2>err) && cmp -s "$work/one.json" "$work/two.json"

@@ -45,6 +45,26 @@ static const struct {
   {"1.0000000000000000000000000000000000000001", 1, 1, 0, false},
 };
 
+START_TEST(numbers_lose_their_units)
+{
+  static const struct {
+    const char *text, *unit, *plain; /* NULL: nothing to offer */
+  } words[] = {
+    {"100GB", "bytes", "100e9"}, {"1.5 tb", "bytes", "1.5e12"}, {"64GiB", "bytes", "68719476736"}, {"1.5k", "bytes", "1.5e3"}, {"7B", "bytes", "7"},
+    {"7 bytes", "bytes", "7"},   {"17", "", "17"},              {"13.4ms", "ms", "13.4"},          {"80GB", "GB", "80"},        {"0.5 GB/s", "GB/s", "0.5"},
+    {"13.4s", "ms", NULL},       {"80GiB", "GB", NULL},         {"GB", "bytes", NULL},             {"1.2.3GB", "bytes", NULL},  {"1.GB", "bytes", NULL},
+    {".5GB", "bytes", NULL},     {"007", "", NULL},             {"100XB", "bytes", NULL},          {"100GBs", "bytes", NULL},   {"", "bytes", NULL},
+    {"-1GB", "bytes", NULL},     {"99999999999999PiB", "bytes", NULL},
+  };
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    char plain[KVL_DECIMAL_MAX] = "";
+    bool known = kvl_decimal_without_unit(words[i].text, words[i].unit, plain);
+    ck_assert_msg(known == (words[i].plain != NULL), "%s", words[i].text);
+    ck_assert_msg(!known || strcmp(plain, words[i].plain) == 0, "%s: %s", words[i].text, plain);
+  }
+}
+END_TEST
+
 START_TEST(parses_exactly)
 {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -92,4 +112,4 @@ START_TEST(reals_read_back)
 }
 END_TEST
 
-KVL_TAP_MAIN("scenario_number", parses_exactly, prints_what_it_parses, reals_read_back)
+KVL_TAP_MAIN("scenario_number", parses_exactly, prints_what_it_parses, reals_read_back, numbers_lose_their_units)
