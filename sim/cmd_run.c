@@ -43,7 +43,7 @@ static void print_notes(const struct kvl_scenario_doc *doc, const struct kvl_run
     fprintf(stderr, "%s\n", note);
   }
   if (kvl_scenario_note(doc, note, sizeof note)) {
-    fprintf(stderr, "%s\n", note);
+    fprintf(stderr, "note: %s\n", note);
   }
   if (r->engine.status == KVL_RUN_INTERRUPTED) {
     fprintf(stderr, "kvloan run: ended early at %.3f s of simulated time; %" PRIu64 " requests were cut short\n", s->simulated_s, s->requests_aborted);

@@ -112,7 +112,7 @@ static int check_files(const struct kvl_scenario_doc *doc)
     (void)fprintf(stderr, "%s\n", note);
   }
   if (kvl_scenario_note(doc, note, sizeof note)) {
-    (void)fprintf(stderr, "%s\n", note);
+    (void)fprintf(stderr, "note: %s\n", note);
   }
   return 0;
 }

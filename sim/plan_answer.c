@@ -655,7 +655,8 @@ static bool at_the_edge(const struct kvl_plan_search *s, int axis, uint64_t *val
 }
 
 /* What a reader must know beside the figures. */
-static void put_notes(struct pen *p, const struct kvl_plan_search *s)
+/* doc: the recommendation's scenario; NULL where there is none. */
+static void put_notes(struct pen *p, const struct kvl_plan_search *s, const struct kvl_scenario_doc *doc)
 {
   static const int gpus[] = {KVL_AXIS_GPUS, KVL_AXIS_PREFILL};
   open_part(p, "notes", '[');
@@ -670,6 +671,10 @@ static void put_notes(struct pen *p, const struct kvl_plan_search *s)
     uint64_t value;
     if (sum->compute_is_estimate) {
       put_text(p, NULL, "Step times are an estimate (a roofline over descriptors), neither measured nor fitted, and so is every figure that rests on them.");
+    }
+    char stand_ins[512];
+    if (doc != NULL && kvl_scenario_note(doc, stand_ins, sizeof stand_ins)) {
+      put_line(p, NULL, "%s.", stand_ins);
     }
     if (s->candidate[s->best].open) {
       put_text(p, NULL, s->candidate[s->best].full[0].steady
@@ -793,7 +798,7 @@ char *kvl_plan_answer(const struct kvl_plan_search *s, const struct kvl_explain_
   put_axes(&p, plan);
   close_part(&p, '}');
   put_verdict(&p, s);
-  put_notes(&p, s);
+  put_notes(&p, s, doc);
   put_candidate(&p, "recommendation", s, s->best);
   put_candidate(&p, "runner_up", s, s->runner_up);
   put_reach(&p, s);

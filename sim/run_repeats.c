@@ -52,7 +52,7 @@ static void tell(const struct kvl_run_repeats *c, const struct kvl_design_cell *
     fprintf(stderr, "%s\n", note);
   }
   if (kvl_scenario_note(c->doc, note, sizeof note)) {
-    fprintf(stderr, "%s\n", note);
+    fprintf(stderr, "note: %s\n", note);
   }
   if (s->compute_is_estimate != 0) {
     fprintf(stderr, "note: compute times are roofline estimates, not measurements\n");

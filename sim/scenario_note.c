@@ -17,7 +17,7 @@ bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t si
     }
   }
   if (used != 0) {
-    (void)snprintf(text, size, "note: stand-ins, neither measured nor fitted for this model: %s; step times and times to first token hang on them (kvloan scenario check "
+    (void)snprintf(text, size, "Stand-ins, neither measured nor fitted for this model: %s; step times and times to first token hang on them (kvloan scenario check "
                    "says what they are)", names);
   }
   return used != 0;

@@ -72,6 +72,9 @@ run plan beyond.json --store=beyond.db
 pass_or_fail $? 'a target that cannot be met: said plainly, with what is missing'
 
 # ---- options instead of a file ----
+run plan --scenario=base.json --target=tpot_p90_ms=40 --set=selection.source=none --set=costs=deepseek-v4.1-flash.h200 --store=standins.db --format=json
+[ "$code" -eq 0 ] && grep -q '"Stand-ins, neither measured nor fitted.*costs.prefill_fixed_ms' out
+pass_or_fail $? 'an answer that hangs on stand-ins says so'
 run plan --scenario=base.json --target=tpot_p90_ms=40 --set=selection.source=none --gpu-hour=2.5 --store=options.db --format=tsv
 [ $code -eq 0 ] && grep -q '^asked.target.tpot_p90_ms	40$' out && grep -q '^met	true$' out && grep -q '^asked.nodes.0.gpu_hour	2.5$' out
 pass_or_fail $? 'a scenario and a target are enough'

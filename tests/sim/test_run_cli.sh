@@ -58,8 +58,8 @@ for starts in arrival reservation; do
 done
 expect 0 'requests_completed	9' run small.json --format=tsv --verify --set=workload.input_tokens=1 --set=workload.cached_tokens=0
 expect 1 'workload.file: is not read, because workload.kind is "closed"' run small.json --set=workload.file=nosuch.jsonl
-"$program" run small.json --set=costs=deepseek-v4.1-flash.h200 >out 2>err && [ "$(grep -c '^note: stand-ins' err)" = 1 ] &&
-  "$program" run small.json --set=costs=deepseek-v4.1-flash.h200 --repeats=2 >out 2>err && [ "$(grep -c '^note: stand-ins' err)" = 1 ]
+"$program" run small.json --set=costs=deepseek-v4.1-flash.h200 >out 2>err && [ "$(grep -c '^note: Stand-ins' err)" = 1 ] &&
+  "$program" run small.json --set=costs=deepseek-v4.1-flash.h200 --repeats=2 >out 2>err && [ "$(grep -c '^note: Stand-ins' err)" = 1 ]
 pass_or_fail $? 'stand-ins are noted, once'
 expect 0 'usage: kvloan run' run --help
 if script -qec true /dev/null >/dev/null 2>&1; then

@@ -80,7 +80,7 @@ expect 1 "the text ends inside" check "$work/cut.json"
 
 # Stand-ins are marked, and noted once.
 "$program" check "$scenarios/h200/all-resident.json" >"$work/out" 2>"$work/err"
-[ "$(grep -c '^note: stand-ins' "$work/err")" = 1 ] && grep -q 'costs.law_fixed_ms.*costs.prefill_fixed_ms' "$work/err" && grep -q '^~ costs.prefill_fixed_ms ' "$work/out"
+[ "$(grep -c '^note: Stand-ins' "$work/err")" = 1 ] && grep -q 'costs.law_fixed_ms.*costs.prefill_fixed_ms' "$work/err" && grep -q '^~ costs.prefill_fixed_ms ' "$work/out"
 result $? 'stand-ins are marked and noted'
 "$program" check "$scenarios/h200/all-resident.json" --set=costs.law_fixed_ms=13 --set=costs.law_token_ms=0.2 --set=costs.prefill_fixed_ms=150 --set=costs.prefill_token_us=9 >"$work/out" 2>"$work/err" &&
   [ ! -s "$work/err" ] && ! grep -q '^~ costs.prefill_fixed_ms ' "$work/out"
