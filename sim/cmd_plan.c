@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "results/text.h"
 #include "sim/cmd.h"
 #include "sim/cmd_sweep.h"
+#include "sim/design_run.h"
 #include "sim/explain.h"
 #include "sim/plan.h"
 #include "sim/plan_write.h"
@@ -152,32 +154,11 @@ static int parse(struct call *c, int argc, char **argv)
 
 /* ---- running a round ---- */
 
-static int read_cells(const char *path, const struct kvl_sweep *design, struct kvl_plan_result *cell, struct kvl_err *err)
+static void take_result(void *context, uint32_t at, const struct kvl_stored_task *task)
 {
-  struct kvl_store_options reading = {.read_only = 1};
-  struct kvl_store *store = NULL;
-  struct kvl_sweep_list list = {NULL, 0};
-  struct kvl_sweep_table table;
-  memset(&table, 0, sizeof table);
-  int rc = kvl_store_open_with(&store, path, &reading, err);
-  rc = rc != 0 ? rc : kvl_store_sweeps(store, &list, err);
-  uint32_t at = 0;
-  while (rc == 0 && at < list.count && strcmp(list.sweep[at].hash, design->hash) != 0) {
-    at++;
-  }
-  if (rc == 0 && at == list.count) {
-    rc = kvl_err_set(err, -ENOENT, "%s: the runs of %s are gone", path, design->name);
-  }
-  rc = rc != 0 ? rc : kvl_sweep_table_read(store, &list.sweep[at], &table, err);
-  for (uint32_t t = 0; rc == 0 && t < table.points * table.repeats; t++) {
-    const struct kvl_stored_task *task = &table.task[t];
-    cell[t] = (struct kvl_plan_result){.complete = task->state == KVL_TASK_COMPLETE && task->has_summary, .run = task->run, .summary = task->summary};
-    (void)snprintf(cell[t].reason, sizeof cell[t].reason, "%.290s", task->reason != NULL ? task->reason : "");
-  }
-  kvl_sweep_table_free(&table);
-  kvl_sweep_list_free(&list);
-  kvl_store_close(store);
-  return rc;
+  struct kvl_plan_result *cell = context;
+  cell[at] = (struct kvl_plan_result){.complete = task->state == KVL_TASK_COMPLETE && task->has_summary, .run = task->run, .summary = task->summary};
+  (void)snprintf(cell[at].reason, sizeof cell[at].reason, "%.290s", task->reason != NULL ? task->reason : "");
 }
 
 static int run_round(void *context, const struct kvl_sweep *design, bool summary_only, struct kvl_plan_result *cell, struct kvl_err *err)
@@ -195,7 +176,7 @@ static int run_round(void *context, const struct kvl_sweep *design, bool summary
     rc = kvl_err_set(err, -EINTR, "interrupted with %u of %u runs of %s stored; the same command goes on", (unsigned)(outcome.complete + outcome.failed),
                      (unsigned)outcome.tasks, design->name);
   }
-  return rc != 0 ? rc : read_cells(c->store, design, cell, err);
+  return rc != 0 ? rc : kvl_design_read(c->store, design, take_result, cell, err);
 }
 
 /* ---- the answer ---- */

@@ -44,7 +44,7 @@ int kvl_design_parse(struct kvl_sweep **design, const char *name, const char *sc
   return rc;
 }
 
-static int read_cells(const char *path, const struct kvl_sweep *design, struct kvl_design_cell *cell, struct kvl_err *err)
+int kvl_design_read(const char *path, const struct kvl_sweep *design, kvl_design_task_fn *take, void *context, struct kvl_err *err)
 {
   struct kvl_store_options reading = {.read_only = 1};
   struct kvl_store *store = NULL;
@@ -62,14 +62,19 @@ static int read_cells(const char *path, const struct kvl_sweep *design, struct k
   }
   rc = rc != 0 ? rc : kvl_sweep_table_read(store, &list.sweep[at], &table, err);
   for (uint32_t t = 0; rc == 0 && t < table.points * table.repeats; t++) {
-    const struct kvl_stored_task *task = &table.task[t];
-    cell[t] = (struct kvl_design_cell){.complete = task->state == KVL_TASK_COMPLETE && task->has_summary, .run = task->run, .summary = task->summary};
-    (void)snprintf(cell[t].reason, sizeof cell[t].reason, "%.290s", task->reason != NULL ? task->reason : "");
+    take(context, t, &table.task[t]);
   }
   kvl_sweep_table_free(&table);
   kvl_sweep_list_free(&list);
   kvl_store_close(store);
   return rc;
+}
+
+static void take_cell(void *context, uint32_t at, const struct kvl_stored_task *task)
+{
+  struct kvl_design_cell *cell = context;
+  cell[at] = (struct kvl_design_cell){.complete = task->state == KVL_TASK_COMPLETE && task->has_summary, .run = task->run, .summary = task->summary};
+  (void)snprintf(cell[at].reason, sizeof cell[at].reason, "%.290s", task->reason != NULL ? task->reason : "");
 }
 
 /* A folder of its own for a store that nobody asked for. */
@@ -115,7 +120,7 @@ int kvl_design_run(const struct kvl_sweep *design, const struct kvl_sweep_call *
                            : kvl_err_set(err, -EINTR, "ended early with %u of %u runs stored; the same command goes on",
                                          (unsigned)(outcome.complete + outcome.failed), (unsigned)outcome.tasks);
   }
-  rc = rc != 0 ? rc : read_cells(call.store, design, cell, err);
+  rc = rc != 0 ? rc : kvl_design_read(call.store, design, take_cell, cell, err);
   if (sweep != NULL) {
     *sweep = outcome.sweep;
   }
