@@ -27,6 +27,14 @@ int kvl_design_members(const struct kvl_json *object, const char *what, const ch
   return 0;
 }
 
+int kvl_design_kind(const struct kvl_json *root, const char *file, enum kvl_file_kind kind, const char *what, struct kvl_err *err)
+{
+  unsigned count;
+  const char *const *known = kvl_file_members(kind, &count);
+  int rc = kvl_file_check_kind(root, file, kind, err);
+  return rc != 0 ? rc : kvl_design_members(root, what, known, count, err);
+}
+
 /* C0, DEL and C1: a terminal may take any of them for a command. The text is UTF-8: C1 is 0xc2 0x80 to 0xc2 0x9f. */
 static bool has_control(const char *text)
 {

@@ -3,10 +3,13 @@
 #ifndef KVL_SIM_DESIGN_JSON_H
 #define KVL_SIM_DESIGN_JSON_H
 
+#include "sim/file_kind.h"
 #include "sim/scenario_doc.h"
 
 /* `object` is one and has no members but the `count` known ones; `what` is it, for the message ("a plan"). */
 int kvl_design_members(const struct kvl_json *object, const char *what, const char *const *known, unsigned count, struct kvl_err *err);
+/* The root of a design's file: of this kind, without other members. */
+int kvl_design_kind(const struct kvl_json *root, const char *file, enum kvl_file_kind kind, const char *what, struct kvl_err *err);
 /* A string of `least` to `most` bytes (most 0: any) without control characters. `fallback` NULL: it must be there. */
 int kvl_design_word(const struct kvl_json *object, const char *key, const char *fallback, unsigned least, unsigned most, const char **word, struct kvl_err *err);
 /* A string that is one of `count` choices; the first is the default. */

@@ -10,8 +10,7 @@
 #include "sim/design_json.h"
 #include "sim/plan.h"
 
-static const char *const members[] = {"name", "note", "scenario", "set", "model", "costs", "workload", "nodes", "gpu_hour", "target", "search", "effort", "repeats", "seed"};
-enum { MEMBERS = sizeof members / sizeof members[0], SETS_MAX = 160 };
+enum { SETS_MAX = 160 };
 
 static const struct {
   const char *name, *meaning, *unit;
@@ -447,7 +446,7 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   int rc = plan->text == NULL ? no_memory(plan, err) : kvl_json_parse(&plan->arena, text, size, plan->file, &root, err);
   rc = rc != 0 ? rc : root->kind != KVL_JSON_OBJECT
                         ? kvl_err_set(err, -EINVAL, "%s:%u: a plan must be an object, is %s", plan->file, (unsigned)root->line, kvl_json_kind_name(root->kind))
-                        : kvl_design_members(root, "a plan", members, MEMBERS, err);
+                        : kvl_design_kind(root, plan->file, KVL_FILE_PLAN, "a plan", err);
   const char *by_file = kvl_design_name(&plan->arena, plan->file, KVL_PLAN_NAME_MAX);
   plan->set = kvl_arena_take(&plan->arena, SETS_MAX * sizeof *plan->set);
   rc = rc != 0 ? rc : by_file == NULL || plan->set == NULL ? no_memory(plan, err) : kvl_design_word(root, "name", by_file, 1, KVL_PLAN_NAME_MAX, &plan->name, err);
@@ -517,7 +516,7 @@ int kvl_plan_load(struct kvl_capacity_plan **plan, const char *path, const char 
   char file[KVL_PATH_CAP], *text = NULL;
   size_t size = 0;
   *plan = NULL;
-  int rc = kvl_scenario_find_file(path, "plans", "plan", file, err);
+  int rc = kvl_scenario_find_file(path, KVL_FILE_PLAN, file, err);
   rc = rc != 0 ? rc : kvl_scenario_read_file(file, &text, &size, err);
   rc = rc != 0 ? rc : kvl_plan_parse(plan, text, size, file, typed, typed_count, typed_targets, target_count, err);
   free(text);

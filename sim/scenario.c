@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/file_kind.h"
 #include "sim/scenario_doc.h"
 
 /* Scenario files keep the part's name under "node"; the tree and the table keep it apart, as "hardware". */
@@ -61,20 +62,6 @@ static int locate_files(struct kvl_scenario_doc *doc, struct kvl_err *err)
   return 0;
 }
 
-/* Plans and sweeps name a scenario; they are not one. */
-static int refuse_design(const struct kvl_scenario_doc *doc, struct kvl_err *err)
-{
-  static const char *const members[][2] = {{"target", "plan"}, {"gpu_hour", "plan"}, {"nodes", "plan"}, {"search", "plan"}, {"effort", "plan"},
-                                           {"grid", "sweep"},  {"list", "sweep"},    {"random", "sweep"}};
-  for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-    const struct kvl_json *member = kvl_json_member(doc->root, members[i][0]);
-    if (member != NULL) {
-      return kvl_scenario_bad(err, member, members[i][0], "this is a %s, not a scenario (nearest: kvloan %s %s)", members[i][1], members[i][1], doc->file);
-    }
-  }
-  return 0;
-}
-
 /* Fills everything that follows from text and assignments. */
 static int resolve(struct kvl_scenario_doc *doc, struct kvl_err *err)
 {
@@ -87,7 +74,7 @@ static int resolve(struct kvl_scenario_doc *doc, struct kvl_err *err)
     rc = kvl_err_set(err, -EINVAL, "%s:%u: a scenario must be an object, is %s", doc->file, (unsigned)doc->root->line,
                      kvl_json_kind_name(doc->root->kind));
   }
-  rc = rc == 0 ? refuse_design(doc, err) : rc;
+  rc = rc == 0 ? kvl_file_check_kind(doc->root, doc->file, KVL_FILE_SCENARIO, err) : rc;
   rc = rc == 0 ? lift_hardware(doc, err) : rc;
   for (unsigned i = 0; i < doc->sets && rc == 0; i++) {
     rc = kvl_scenario_assign(doc, doc->set[i], err);

@@ -2,6 +2,7 @@
 #ifndef KVL_SIM_SCENARIO_DOC_H
 #define KVL_SIM_SCENARIO_DOC_H
 
+#include "sim/file_kind.h"
 #include "sim/scenario.h"
 #include "sim/scenario_json.h"
 #include "sim/scenario_keys.h"
@@ -39,8 +40,8 @@ struct kvl_scenario_doc {
 int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct kvl_err *err); /* -ENOENT, -EIO, -EINVAL, -ENOMEM */
 /* The file of a scenario: a path as it is, a bare name looked up. -ENOENT names the nearest. */
 int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err);
-/* The same for files of other kinds: `kind` is their folder, "sweeps" or "plans"; `what` is one of them, for the message. -ENOENT names the nearest. */
-int kvl_scenario_find_file(const char *name, const char *kind, const char *what, char path[KVL_PATH_CAP], struct kvl_err *err);
+/* The same for plans and sweeps. */
+int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[KVL_PATH_CAP], struct kvl_err *err);
 enum { KVL_FOLDERS_MAX = 8 };
 /* Folders that are searched for `kind` ("models", "hardware", "costs", "speculation", or "" for the scenarios themselves), in order. Returns how many. */
 unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *kind, char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP]);

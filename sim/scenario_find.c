@@ -160,9 +160,11 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
       nearest = kvl_nearest(slash == NULL ? name : slash + 1, names, found);
     }
   }
-  int rc = nearest == NULL ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario", name)
-           : bare          ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario (nearest: %s)", name, nearest)
-                           : kvl_err_set(err, -ENOENT, "%s: there is no such file (nearest: %s.json)", name, nearest);
+  int rc = bare ? kvl_file_check_name(name, KVL_FILE_SCENARIO, err) : 0;
+  rc = rc != 0           ? rc
+       : nearest == NULL ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario", name)
+       : bare            ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario (nearest: %s)", name, nearest)
+                         : kvl_err_set(err, -ENOENT, "%s: there is no such file (nearest: %s.json)", name, nearest);
   kvl_arena_free(&arena);
   return rc;
 }
@@ -264,7 +266,8 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
   if (base->kind != KVL_JSON_OBJECT) {
     return kvl_scenario_bad(err, base, label_of(section), "a descriptor must be an object, is %s", kvl_json_kind_name(base->kind));
   }
-  rc = expand(doc, section, base, depth + 1, &base, err);
+  rc = kvl_file_check_kind(base, path, kvl_file_kind_of(kind_of(section)), err);
+  rc = rc != 0 ? rc : expand(doc, section, base, depth + 1, &base, err);
   if (rc == 0) {
     if (over != NULL) {
       merge(section, base, over);
@@ -309,14 +312,14 @@ int kvl_scenario_locate(const struct kvl_scenario_doc *doc, const char *typed, b
 }
 
 /* A file as it is; a bare name in the folders of its kind. */
-int kvl_scenario_find_file(const char *name, const char *kind, const char *what, char path[KVL_PATH_CAP], struct kvl_err *err)
+int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[KVL_PATH_CAP], struct kvl_err *err)
 {
   char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
   size_t n = strlen(name);
   if (access(name, F_OK) == 0 || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
     return n < KVL_PATH_CAP ? (memcpy(path, name, n + 1), 0) : kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", name);
   }
-  unsigned count = kvl_scenario_folders(NULL, kind, folders);
+  unsigned count = kvl_scenario_folders(NULL, kvl_file_folder(kind), folders);
   const char *nearest = NULL;
   struct kvl_arena arena = {0};
   int rc = -ENOENT;
@@ -329,8 +332,8 @@ int kvl_scenario_find_file(const char *name, const char *kind, const char *what,
       nearest = kvl_nearest(name, names, found);
     }
   }
-  if (rc != 0) {
-    (void)kvl_err_set(err, rc, "%s: there is no such %s%s%s%s", name, what, nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,
+  if (rc != 0 && kvl_file_check_name(name, kind, err) == 0) {
+    (void)kvl_err_set(err, rc, "%s: there is no such %s%s%s%s", name, kvl_file_name(kind), nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,
                       nearest == NULL ? "" : ")");
   }
   kvl_arena_free(&arena);

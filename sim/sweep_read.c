@@ -9,8 +9,7 @@
 #include "sim/design_json.h"
 #include "sim/sweep.h"
 
-static const char *const members[] = {"name", "note", "scenario", "set", "grid", "list", "random", "repeats", "seeds", "seed"};
-enum { MEMBERS = sizeof members / sizeof members[0], AXES_MAX = KVL_SWEEP_KEYS_MAX, NAME_MAX_BYTES = 96, VALUES_MAX = 1024 };
+enum { AXES_MAX = KVL_SWEEP_KEYS_MAX, NAME_MAX_BYTES = 96, VALUES_MAX = 1024 };
 
 static int no_memory(const struct kvl_sweep *sweep, struct kvl_err *err)
 {
@@ -111,11 +110,20 @@ static int read_sets(struct kvl_sweep *sweep, const struct kvl_json *root, const
   return 0;
 }
 
+/* Whether the points are scenarios at all; what else is wrong with their base, the first point that is made of it says. */
+static int check_base(struct kvl_sweep *sweep, const char *path, const char *text, struct kvl_err *err)
+{
+  struct kvl_json *base;
+  int rc = kvl_json_parse(&sweep->arena, text, sweep->base_size, path, &base, NULL);
+  return rc != 0 ? 0 : kvl_file_check_kind(base, path, KVL_FILE_SCENARIO, err);
+}
+
 static int find_base(struct kvl_sweep *sweep, const struct kvl_json *root, struct kvl_err *err)
 {
   char path[KVL_PATH_CAP], *text = NULL;
   int rc = kvl_design_scenario(sweep->file, root, sweep->scenario, path, err);
   rc = rc != 0 ? rc : kvl_scenario_read_file(path, &text, &sweep->base_size, err);
+  rc = rc != 0 ? rc : check_base(sweep, path, text, err);
   if (rc == 0) {
     sweep->base = kvl_arena_text(&sweep->arena, text, sweep->base_size);
     sweep->scenario_file = kvl_arena_text(&sweep->arena, path, strlen(path));
@@ -400,7 +408,7 @@ static int read_all(struct kvl_sweep *sweep, const char *text, size_t size, cons
   if (rc == 0 && root->kind != KVL_JSON_OBJECT) {
     rc = kvl_err_set(err, -EINVAL, "%s:%u: a sweep must be an object, is %s", sweep->file, (unsigned)root->line, kvl_json_kind_name(root->kind));
   }
-  rc = rc != 0 ? rc : kvl_design_members(root, "a sweep", members, MEMBERS, err);
+  rc = rc != 0 ? rc : kvl_design_kind(root, sweep->file, KVL_FILE_SWEEP, "a sweep", err);
   const char *by_file = kvl_design_name(&sweep->arena, sweep->file, NAME_MAX_BYTES);
   rc = rc != 0 ? rc : by_file == NULL ? no_memory(sweep, err) : kvl_design_word(root, "name", by_file, 1, NAME_MAX_BYTES, &sweep->name, err);
   rc = rc != 0 ? rc : kvl_design_word(root, "note", "", 0, 0, &sweep->note, err);
@@ -447,7 +455,7 @@ int kvl_sweep_load(struct kvl_sweep **sweep, const char *path, const char *const
   char file[KVL_PATH_CAP], *text = NULL;
   size_t size = 0;
   *sweep = NULL;
-  int rc = kvl_scenario_find_file(path, "sweeps", "sweep", file, err);
+  int rc = kvl_scenario_find_file(path, KVL_FILE_SWEEP, file, err);
   rc = rc != 0 ? rc : kvl_scenario_read_file(file, &text, &size, err);
   rc = rc != 0 ? rc : kvl_sweep_parse(sweep, text, size, file, sets, set_count, err);
   free(text);

@@ -148,6 +148,16 @@ refuses 2 '--target=ttft_p90_s=soon: must be TARGET=NUMBER' plan small.json --ta
 refuses 1 'policy.hotrows: unknown key (nearest: policy.hot_rows)' plan small.json --set=policy.hotrows=3 --store=x.db
 sed 's/"target"/"targets"/' small.json >bad.json
 refuses 1 'bad.json:5: targets: not a part of a plan (nearest: target)' plan bad.json --store=x.db
+for scenario in "$scenarios"/*.json "$scenarios"/h200/*.json; do
+  refuses 1 ": this is a scenario, not a plan (nearest: kvloan run $scenario)" plan "$scenario" --target=ttft_p90_s=2 --store=x.db
+done
+for sweep in "$scenarios"/sweeps/*.json; do
+  refuses 1 ": this is a sweep, not a plan (nearest: kvloan sweep $sweep)" plan "$sweep" --target=ttft_p90_s=2 --store=x.db
+done
+refuses 1 'workload-f: this is a scenario, not a plan (nearest: kvloan run workload-f)' plan workload-f --store=x.db
+refuses 1 ': this is a plan, not a scenario (nearest: kvloan plan ./small.json)' plan --scenario=./small.json --target=ttft_p90_s=2 --store=x.db
+sed 's/"target"/"mode": "fixed", "target"/' small.json >bad.json
+refuses 1 'bad.json:5: mode: not a part of a plan' plan bad.json --store=x.db
 sed 's/base.json/bsae.json/' small.json >bad.json
 refuses 1 'bad.json:4: scenario' plan bad.json --store=x.db
 run plan small.json --set=node.kv_pool_bytes=100000 --store=x.db

@@ -115,11 +115,25 @@ expect 0 'Every value' check published-256 --set=workload.kind=gamma --set=workl
 
 expect 1 'must be a whole number, is the string "100GB" (nearest: 100e9)' check published-256 --set=node.kv_pool_bytes=100GB
 expect 1 'must be a number, is the string "3 requests/s" (nearest: 3)' check published-256 --set=workload.kind=poisson '--set=workload.rate_per_s=3 requests/s'
-for kind in plan sweep; do
-  for file in "$scenarios/${kind}s"/*.json; do
-    expect 1 "this is a $kind, not a scenario (nearest: kvloan $kind $file)" check "$file"
+other() { # FOLDER KIND USE: each file of the folder is said to be one of this kind, not a scenario
+  for file in "$scenarios/$1"/*.json; do
+    expect 1 ": this is a $2, not a scenario (nearest: $3$file)" check "$file"
   done
+  expect 1 "$(basename "$file" .json): this is a $2, not a scenario (nearest: $3$(basename "$file" .json))" check "$(basename "$file" .json)"
+}
+other sweeps sweep 'kvloan sweep '
+other models 'model descriptor' --set=model=
+other hardware 'hardware descriptor' --set=node.hardware=
+other costs 'cost profile' --set=costs=
+other speculation 'speculation descriptor' --set=speculation=
+for file in "$scenarios"/plans/*.json; do
+  expect 1 ": this is a plan, not a scenario (nearest: kvloan plan $file)" check "$file"
 done
+expect 1 'out-of-reach: this is a plan, not a scenario (nearest: kvloan plan out-of-reach)' check out-of-reach
+expect 1 'this is a scenario, not a hardware descriptor (nearest: kvloan run ' check published-256 "--set=node.hardware=$scenarios/agent-sample.json"
+expect 1 'this is a hardware descriptor, not a cost profile (nearest: --set=node.hardware=' check published-256 "--set=costs=$scenarios/hardware/h200.json"
+sed 's/"mode"/"target"/' "$scenarios/published-256.json" >"$work/slip.json" # one member of another kind makes no other kind of it
+expect 1 'slip.json:5: target: unknown key' check "$work/slip.json"
 
 # A stored scenario is the same scenario, from any folder.
 "$program" json "$scenarios/mooncake-sample.json" --set=seed=7 >"$work/one.json" 2>"$work/err" &&

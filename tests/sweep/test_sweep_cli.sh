@@ -258,6 +258,15 @@ refuses 2 'belongs to --engine=slurm' sweep grid.json --store=x.db --wait
 refuses 2 'did you mean local' sweep grid.json --store=x.db --engine=locl
 refuses 1 'No such file' sweep none.json --store=x.db
 refuses 1 'there is no such sweep (nearest: hot-rows)' sweep hot-row --store=x.db
+for scenario in "$scenarios"/*.json; do
+  refuses 1 ": this is a scenario, not a sweep (nearest: kvloan run $scenario)" sweep "$scenario" --store=x.db
+done
+for plan in "$scenarios"/plans/*.json; do
+  refuses 1 ": this is a plan, not a sweep (nearest: kvloan plan $plan)" sweep "$plan" --list
+done
+refuses 1 'agent-sample: this is a scenario, not a sweep (nearest: kvloan run agent-sample)' sweep agent-sample --list
+printf '{"scenario": "grid.json", "grid": {"mode": ["fixed"]}}' >bad.json
+refuses 1 'grid.json:5: grid: this is a sweep, not a scenario (nearest: kvloan sweep grid.json)' sweep bad.json --list
 printf '{"scenario": "base.json",\n "grid": {"policy.hot_row": [1]}}' >bad.json
 refuses 1 'bad.json:2: policy.hot_row: unknown key (nearest: policy.hot_rows)' sweep bad.json --store=x.db
 printf '{"scenario": "base.json",\n "grid": {"policy.hot_rows": [1' >bad.json
