@@ -41,6 +41,19 @@ uint32_t kvl_pool_reserve(struct kvl_frame_pool *pool, uint32_t count)
   return head;
 }
 
+/* Words are taken lowest first and put in front, so a chain descends. */
+void kvl_pool_chain_frames(const struct kvl_frame_pool *pool, uint32_t head, uint32_t all, kvl_frame *frames, uint32_t count)
+{
+  assert(count <= all);
+  for (uint32_t lead = head, above = all; lead != KVL_CHAIN_END; lead = pool->node[lead].next) {
+    uint64_t mask = pool->node[lead].of.mask;
+    above -= kvl_chunk_frames(mask);
+    for (uint32_t at = above; mask != 0 && at < count; at++, mask &= mask - 1) {
+      frames[at] = (kvl_frame)(lead / 64 * 64 + (uint32_t)__builtin_ctzll(mask));
+    }
+  }
+}
+
 /* The batch of the last step begun. A full ring grows its newest batch instead: its frames wait for the later step, too. */
 static struct kvl_retiring_batch *newest_batch(struct kvl_frame_pool *pool)
 {

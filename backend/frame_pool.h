@@ -56,6 +56,9 @@ void kvl_pool_layout(struct kvl_frame_pool *pool, struct kvl_carve *carve, uint3
 uint32_t kvl_pool_reserve(struct kvl_frame_pool *pool, uint32_t count);
 void kvl_pool_release_chain(struct kvl_frame_pool *pool, uint32_t head, uint32_t count);
 
+/* The lowest `count` frames of a chain that has `all`, ascending. */
+void kvl_pool_chain_frames(const struct kvl_frame_pool *pool, uint32_t head, uint32_t all, kvl_frame *frames, uint32_t count);
+
 /* Lends the lowest free frame (there must be one); its copy is in flight until kvl_pool_copy_done. */
 kvl_frame kvl_pool_lend(struct kvl_frame_pool *pool, uint32_t request, kvl_page page, bool populating);
 void kvl_pool_release_lent(struct kvl_frame_pool *pool, kvl_frame frame);

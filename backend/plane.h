@@ -23,6 +23,10 @@ struct kvl_plane_request {
   uint64_t session;      /* whose selections and bytes these are */
   uint32_t input_tokens; /* history, complete on the host */
   uint32_t max_tokens;   /* input + maximum output */
+  /* Resident mode: the frame of each page of max_tokens, in which the request's history lies from first to last; valid during the call. No step's item has
+   * a map then. Other modes: NULL, 0. */
+  const kvl_frame *page_map;
+  uint32_t pages;
 };
 
 /* One request of a decode step. Query q (0 .. queries - 1) stands at token `tokens + q` and sees the rows that the tokens before it complete: the
@@ -33,7 +37,7 @@ struct kvl_step_item {
   uint32_t tokens;           /* committed before the step */
   uint32_t queries;          /* 1 + drafts to verify, at most KVL_STEP_QUERIES_MAX */
   uint32_t commit;           /* 1 .. queries */
-  const kvl_frame *page_map; /* the policy's; stays valid and unchanged until the step completes */
+  const kvl_frame *page_map; /* the policy's, adaptive mode; stays valid and unchanged until the step completes */
   uint64_t page_map_version; /* the same as in the last step of this slot: the map is as it was then */
   uint32_t pages;
   bool whole;                /* direct path: every whole page is mapped */

@@ -127,6 +127,12 @@ uint64_t kvl_resid_page_map_version(const struct kvl_resid *resid, kvl_request r
   return resid->request[request].table.version;
 }
 
+void kvl_resid_reserved(const struct kvl_resid *resid, kvl_request request, kvl_frame *frames, uint32_t count)
+{
+  const struct kvl_resid_request *req = &resid->request[request];
+  kvl_pool_chain_frames(&resid->pool, req->reserved, req->fixed_frames, frames, count);
+}
+
 void kvl_resid_usage(const struct kvl_resid *resid, struct kvl_resid_usage *usage)
 {
   const struct kvl_frame_pool *pool = &resid->pool;

@@ -105,11 +105,16 @@ void kvl_resid_end(struct kvl_resid *resid, kvl_request request);
 void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_page first, uint32_t *lanes, uint32_t count);
 
 /* The page map of a request: frame or -1 by page, `*pages` entries; valid until the request ends. *whole: every whole page complete on the host
- * is mapped. The other modes have no map (NULL, 0 pages): resident, all history is in the reserved frames and *whole is 1; fixed, *whole is 1
- * only before the first page is complete. */
+ * is mapped. The other modes have no map (NULL, 0 pages): resident, all history is in the reserved frames (kvl_resid_reserved) and *whole is 1; fixed,
+ * *whole is 1 only before the first page is complete. */
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole);
 /* Changes with every change of a slot's map, whoever has the slot: whoever keeps a copy of a map compares this first (a map has thousands of entries). */
 uint64_t kvl_resid_page_map_version(const struct kvl_resid *resid, kvl_request request);
+
+/* The `count` lowest of a live request's reserved frames, ascending (at most its fixed_frames): the same from admission to end, and no other request's
+ * meanwhile. In resident mode page p of the history, the output's pages and an open page too, lies in the p-th of them, so nothing has to be kept: the map
+ * is made from the reservation, once, by who needs it. */
+void kvl_resid_reserved(const struct kvl_resid *resid, kvl_request request, kvl_frame *frames, uint32_t count);
 
 struct kvl_resid_usage {
   uint32_t frames, free, reserved, lent, retiring; /* free + reserved + lent + retiring == frames */

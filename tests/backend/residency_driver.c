@@ -136,6 +136,27 @@ static const char *compare_request(struct kvl_driver *d, kvl_request r)
   return whole == all ? NULL : differ(d, "request %u: whole is %d", r, whole);
 }
 
+/* All of the reserved frames, and some: the lowest ones, ascending. */
+static const char *compare_reserved(struct kvl_driver *d, kvl_request r)
+{
+  kvl_frame got[NAIVE_FRAMES_MAX];
+  uint32_t all = 0;
+  for (uint32_t f = 0; f < d->config.frames; f++) {
+    all += d->naive.frame[f].state == NAIVE_RESERVED && d->naive.frame[f].request == r;
+  }
+  const uint32_t counts[] = {all, all / 2};
+  for (size_t i = 0; all != 0 && i < sizeof counts / sizeof counts[0]; i++) {
+    uint32_t n = 0;
+    kvl_resid_reserved(d->real, r, got, counts[i]);
+    for (uint32_t f = 0; f < d->config.frames && n < counts[i]; f++) {
+      if (d->naive.frame[f].state == NAIVE_RESERVED && d->naive.frame[f].request == r && got[n++] != (kvl_frame)f) {
+        return differ(d, "request %u: reserved frame %u of %u is %d, not %u", r, n - 1, counts[i], got[n - 1], f);
+      }
+    }
+  }
+  return NULL;
+}
+
 static const char *compare_usage(struct kvl_driver *d)
 {
   struct kvl_resid_usage u;
@@ -158,6 +179,7 @@ static const char *compare(struct kvl_driver *d)
   const char *difference = fault != 0 ? differ(d, "verify: %s", kvl_resid_verify_text(fault)) : compare_frames(d);
   for (uint32_t r = 0; difference == NULL && r < d->config.requests_max; r++) {
     difference = compare_request(d, r);
+    difference = difference != NULL ? difference : compare_reserved(d, r);
   }
   return difference != NULL ? difference : compare_usage(d);
 }

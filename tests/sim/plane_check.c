@@ -111,6 +111,30 @@ static bool note_session(struct check_plane *c, uint64_t session)
   return again;
 }
 
+/* Resident mode: a frame for each page, none of them another request's that is open. The other modes: no map. */
+static void check_resident_map(struct check_plane *c, const struct kvl_plane_request *r)
+{
+  struct check_gpu *g = &c->gpu[r->gpu];
+  uint32_t page = c->s->policy.page_tokens, pages = c->s->mode == KVL_MODE_RESIDENT ? (r->max_tokens + page - 1) / page : 0;
+  if (r->pages != pages || (r->page_map == NULL) != (c->s->mode != KVL_MODE_RESIDENT)) {
+    fault(c, "GPU %u: slot %u opened with a map of %u pages, not %u", r->gpu, r->slot, r->pages, pages);
+    return;
+  }
+  for (uint32_t p = 0; p < pages; p++) {
+    kvl_frame frame = r->page_map[p];
+    if (frame < 0 || (uint32_t)frame >= c->frames) {
+      fault(c, "GPU %u: page %u of slot %u is in frame %d of %u", r->gpu, p, r->slot, frame, c->frames);
+      return;
+    }
+    struct seen_frame *f = &g->frame[frame];
+    const struct seen_request *owner = &g->request[f->slot];
+    if (f->state == FULL && owner->open && owner->life == f->life) {
+      fault(c, "GPU %u: frame %d for page %u of slot %u holds page %d of slot %u", r->gpu, frame, p, r->slot, f->page, f->slot);
+    }
+    *f = (struct seen_frame){.state = FULL, .slot = r->slot, .life = g->request[r->slot].life, .page = (kvl_page)p};
+  }
+}
+
 static int check_request_open(struct kvl_plane *plane, const struct kvl_plane_request *r, struct kvl_err *err)
 {
   struct check_plane *c = of(plane);
@@ -130,6 +154,7 @@ static int check_request_open(struct kvl_plane *plane, const struct kvl_plane_re
     if (q->lent == NULL) {
       fault(c, "no memory");
     }
+    check_resident_map(c, r);
   }
   return verdict(c, rc, err);
 }
