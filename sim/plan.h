@@ -61,6 +61,9 @@ struct kvl_plan_axis {
   uint32_t values;
   const char *value[KVL_PLAN_VALUES_MAX][KVL_PLAN_AXIS_KEYS]; /* NULL: the scenario's own */
   bool given;                                                 /* by the plan */
+  const char *own[KVL_PLAN_NODES_MAX];                        /* the scenarios' own, for a value of NULL: JSON, no two alike */
+  unsigned owns;
+  const char *pinned;                                         /* by what the axis was taken out of the search; NULL: it is searched */
 };
 /* The axes that are always there, in this order; those of the plan follow. */
 enum { KVL_AXIS_GPUS, KVL_AXIS_PREFILL, KVL_AXIS_MODE, KVL_AXIS_HOT, KVL_AXIS_PREFETCH, KVL_AXIS_SPECULATION, KVL_AXIS_PAGE, KVL_AXIS_GIVE_BACK, KVL_AXES_OWN };

@@ -615,9 +615,22 @@ static void put_axes(struct pen *p, const struct kvl_capacity_plan *plan)
   for (unsigned a = 0; a < plan->axes; a++) {
     open_part(p, plan->axis[a].label, '[');
     for (uint32_t v = 0; v < plan->axis[a].values; v++) {
-      put_raw(p, NULL, plan->axis[a].value[v][0] != NULL ? plan->axis[a].value[v][0] : "\"none\"");
+      const char *const *value = plan->axis[a].value[v];
+      for (unsigned n = 0; value[0] == NULL && value[1] == NULL && n < plan->axis[a].owns; n++) {
+        put_raw(p, NULL, plan->axis[a].own[n]);
+      }
+      if (value[0] != NULL || value[1] != NULL) {
+        put_raw(p, NULL, value[0] != NULL ? value[0] : value[1]);
+      }
     }
     close_part(p, ']');
+  }
+  close_part(p, '}');
+  open_part(p, "pinned", '{'); /* not searched after all: by what */
+  for (unsigned a = 0; a < plan->axes; a++) {
+    if (plan->axis[a].pinned != NULL) {
+      put_text(p, plan->axis[a].label, plan->axis[a].pinned);
+    }
   }
   close_part(p, '}');
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/text.h"
 #include "sim/design_json.h"
 #include "sim/explain.h"
 #include "sim/plan.h"
@@ -12,7 +13,7 @@
 /* A screened candidate that misses by more than this is not promising; one that is not promising is run in full only when nothing better is left. */
 #define SCREEN_SLACK 0.10
 #define SAME_COST 0.01
-enum { FINALISTS = 4, BATCHES_MAX = 3, CLASS_MAX = 1, ROUND_POINTS_MAX = 4000 };
+enum { FINALISTS = 4, BATCHES_MAX = 3, CLASS_MAX = 1, ROUND_POINTS_MAX = 4000, PINNED_TEXT = 400 };
 
 struct finder {
   struct kvl_plan_search *s;
@@ -22,7 +23,6 @@ struct finder {
   void *context;
   struct kvl_plan_screen *screen;
   struct kvl_arena arena; /* values of axes and variants */
-  enum kvl_mode mode;     /* of the scenario as it is */
   struct kvl_err *err;
 };
 
@@ -283,14 +283,69 @@ static int misplaced(struct finder *f, unsigned node, int code, const char *why)
                      f->plan->nodes > 1 ? ": " : "", why);
 }
 
-static bool names(const struct kvl_plan_pair *set, unsigned sets, const char *key)
+static const struct kvl_plan_pair *pair_of(const struct kvl_plan_pair *set, unsigned sets, const char *key)
 {
-  for (unsigned i = 0; i < sets; i++) {
-    if (strcmp(set[i].key, key) == 0) {
-      return true;
+  unsigned i = 0;
+  while (i < sets && strcmp(set[i].key, key) != 0) {
+    i++;
+  }
+  return i < sets ? &set[i] : NULL;
+}
+
+static const char *quoted(struct finder *f, const char *word)
+{
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream(&text, &size);
+  if (out == NULL) {
+    return NULL;
+  }
+  kvl_text_json_string(out, word);
+  const char *kept = fclose(out) == 0 ? kvl_arena_text(&f->arena, text, size) : NULL;
+  free(text);
+  return kept;
+}
+
+/* A descriptor by the name that it was given by, as the search lists them; by its own name otherwise. */
+static const char *speculation_of(struct finder *f, unsigned node, const struct kvl_scenario *s)
+{
+  const struct kvl_capacity_plan *plan = f->plan;
+  const struct kvl_plan_pair *pair = pair_of(plan->node[node].set, plan->node[node].sets, "speculation");
+  int typed = kvl_design_typed(plan->typed, plan->typed_count, "speculation");
+  pair = pair != NULL ? pair : pair_of(plan->set, plan->sets, "speculation");
+  if (s->speculation.method == KVL_SPECULATION_NONE) {
+    return "\"none\"";
+  }
+  if (typed >= 0 && strchr("{\"", plan->typed[typed][12]) == NULL) {
+    return quoted(f, plan->typed[typed] + 12);
+  }
+  return typed < 0 && pair != NULL && pair->value[0] == '"' ? pair->value : quoted(f, s->speculation.name);
+}
+
+/* What the scenario of a node has on each axis: shown where an axis leaves it as it is. */
+static void note_own(struct finder *f, unsigned node, const struct kvl_scenario *s)
+{
+  static const char *const modes[] = {"\"resident\"", "\"fixed\"", "\"adaptive\""}, *const prefetches[] = {"\"none\"", "\"pool\"", "\"plan\""};
+  const char *own[KVL_AXES_OWN] = {
+    [KVL_AXIS_GPUS] = keep(f, s->node.decode_gpus),
+    [KVL_AXIS_PREFILL] = keep(f, s->node.prefill_gpus),
+    [KVL_AXIS_MODE] = modes[s->mode],
+    [KVL_AXIS_HOT] = keep(f, s->policy.hot_rows),
+    [KVL_AXIS_PREFETCH] = prefetches[s->policy.prefetch],
+    [KVL_AXIS_SPECULATION] = speculation_of(f, node, s),
+    [KVL_AXIS_PAGE] = keep(f, s->policy.page_tokens),
+    [KVL_AXIS_GIVE_BACK] = keep(f, s->policy.give_back_bytes_max),
+  };
+  for (int a = 0; a < KVL_AXES_OWN; a++) {
+    struct kvl_plan_axis *axis = &f->own->axis[a];
+    bool new = own[a] != NULL;
+    for (unsigned i = 0; i < axis->owns && new; i++) {
+      new = strcmp(axis->own[i], own[a]) != 0;
+    }
+    if (new) {
+      axis->own[axis->owns++] = own[a];
     }
   }
-  return false;
 }
 
 /* A scenario that can be read, of the first node and in the first mode that has one. What is not there at all (a descriptor, a file) is an error whichever node names it. */
@@ -303,7 +358,7 @@ static int probe(struct finder *f, struct kvl_scenario_doc **doc)
     struct kvl_scenario_doc *one = NULL;
     struct kvl_err first = {""};
     int code = -EINVAL;
-    for (int m = 0; m < (names(f->plan->set, f->plan->sets, "mode") ? 1 : 4) && code != 0; m++) { /* a mode that is set is the one that must do */
+    for (int m = 0; m < (pair_of(f->plan->set, f->plan->sets, "mode") != NULL ? 1 : 4) && code != 0; m++) { /* a mode that is set is the one that must do */
       struct kvl_plan_candidate c = {.node = (uint8_t)node};
       struct kvl_err err = {""};
       memset(c.at, KVL_PLAN_NOT, sizeof c.at);
@@ -318,8 +373,10 @@ static int probe(struct finder *f, struct kvl_scenario_doc **doc)
       }
       first = m == 0 ? err : first;
     }
+    if (code == 0) {
+      note_own(f, node, kvl_scenario_of(one));
+    }
     if (code == 0 && !found) {
-      f->mode = kvl_scenario_of(one)->mode;
       *doc = one;
       found = true;
     } else if (code == 0) {
@@ -355,21 +412,22 @@ static bool concerns(const char *key, size_t length, int axis, const char *axis_
   return strncmp(key, axis_key, n) == 0 && (length == n || (axis == KVL_AXIS_SPECULATION && length > n && key[n] == '.'));
 }
 
-static bool pair_concerns(const struct kvl_plan_pair *set, unsigned sets, int axis, const char *axis_key)
+static const struct kvl_plan_pair *pair_that_concerns(const struct kvl_plan_pair *set, unsigned sets, int axis, const char *axis_key)
 {
-  bool any = false;
-  for (unsigned i = 0; i < sets; i++) {
-    any = any || concerns(set[i].key, strlen(set[i].key), axis, axis_key);
+  for (unsigned i = sets; i-- > 0;) {
+    if (concerns(set[i].key, strlen(set[i].key), axis, axis_key)) {
+      return &set[i];
+    }
   }
-  return any;
+  return NULL;
 }
 
 /* Is the key given by anyone: the plan, a node, the command line, an axis of the plan's own? Then the search writes no value of its own over it. */
 static bool is_given(const struct kvl_capacity_plan *plan, const char *key)
 {
-  bool given = names(plan->set, plan->sets, key) || kvl_design_typed(plan->typed, plan->typed_count, key) >= 0;
+  bool given = pair_of(plan->set, plan->sets, key) != NULL || kvl_design_typed(plan->typed, plan->typed_count, key) >= 0;
   for (unsigned n = 0; n < plan->nodes; n++) {
-    given = given || names(plan->node[n].set, plan->node[n].sets, key);
+    given = given || pair_of(plan->node[n].set, plan->node[n].sets, key) != NULL;
   }
   for (unsigned a = KVL_AXES_OWN; a < plan->axes; a++) {
     given = given || strcmp(plan->axis[a].label, key) == 0;
@@ -377,34 +435,44 @@ static bool is_given(const struct kvl_capacity_plan *plan, const char *key)
   return given;
 }
 
+/* In words, what takes the axis out of the search; "": nothing does. What is typed holds over the file. */
+static void pinned_by(const struct finder *f, int a, bool by_node, char text[PINNED_TEXT])
+{
+  const struct kvl_capacity_plan *plan = f->plan;
+  const char *key = f->own->axis[a].key[0];
+  const struct kvl_plan_pair *set = pair_that_concerns(plan->set, plan->sets, a, key);
+  text[0] = '\0';
+  if (by_node) {
+    (void)snprintf(text, PINNED_TEXT, "the nodes of the plan");
+  } else if (set != NULL) {
+    (void)snprintf(text, PINNED_TEXT, "\"set\": {\"%s\": %s} in the plan", set->key, set->value);
+  } else if (a == KVL_AXIS_SPECULATION && is_given(plan, "speculation.method")) {
+    (void)snprintf(text, PINNED_TEXT, "speculation.method, which is given or searched by itself");
+  }
+  for (unsigned i = 0; i < plan->typed_count; i++) {
+    if (concerns(plan->typed[i], strcspn(plan->typed[i], "="), a, key)) {
+      (void)snprintf(text, PINNED_TEXT, "--set=%s", plan->typed[i]);
+    }
+  }
+}
+
 /* What the plan sets is not searched: the axis has the one value, or, where nodes differ in it, each node's own. */
-static void pin(struct finder *f, const struct kvl_scenario *s, enum kvl_mode mode)
+static void pin(struct finder *f)
 {
   for (int a = 0; a < KVL_AXES_OWN; a++) {
     struct kvl_plan_axis *axis = &f->own->axis[a];
-    const char *key = axis->key[0];
-    bool set = pair_concerns(f->plan->set, f->plan->sets, a, key), by_node = false;
-    set = set || (a == KVL_AXIS_SPECULATION && is_given(f->plan, "speculation.method")); /* searched by itself */
-    for (unsigned i = 0; i < f->plan->typed_count; i++) {
-      set = set || concerns(f->plan->typed[i], strcspn(f->plan->typed[i], "="), a, key);
-    }
+    bool by_node = false;
+    char by[PINNED_TEXT];
     for (unsigned n = 0; n < f->plan->nodes; n++) {
-      by_node = by_node || pair_concerns(f->plan->node[n].set, f->plan->node[n].sets, a, key);
+      by_node = by_node || pair_that_concerns(f->plan->node[n].set, f->plan->node[n].sets, a, axis->key[0]) != NULL;
     }
-    if (axis->given || !(set || by_node)) {
+    pinned_by(f, a, by_node, by);
+    if (axis->given || by[0] == '\0') {
       continue;
     }
-    const uint64_t number[KVL_AXES_OWN] = {[KVL_AXIS_GPUS] = s->node.decode_gpus, [KVL_AXIS_PREFILL] = s->node.prefill_gpus, [KVL_AXIS_HOT] = s->policy.hot_rows, [KVL_AXIS_PAGE] = s->policy.page_tokens,
-                                           [KVL_AXIS_GIVE_BACK] = s->policy.give_back_bytes_max};
-    static const char *const modes[] = {"\"resident\"", "\"fixed\"", "\"adaptive\""}, *const prefetches[] = {"\"none\"", "\"pool\"", "\"plan\""};
     axis->given = true;
-    if (by_node || a == KVL_AXIS_SPECULATION) {
-      add_pair(axis, NULL, NULL);
-    } else if (a == KVL_AXIS_MODE || a == KVL_AXIS_PREFETCH) {
-      add_pair(axis, a == KVL_AXIS_MODE ? modes[mode] : prefetches[s->policy.prefetch], NULL);
-    } else {
-      add_number(f, axis, number[a]);
-    }
+    axis->pinned = kvl_arena_text(&f->arena, by, strlen(by));
+    add_pair(axis, by_node || a == KVL_AXIS_SPECULATION || axis->owns == 0 ? NULL : axis->own[0], NULL);
   }
 }
 
@@ -414,7 +482,7 @@ static int fill_axes(struct finder *f, const struct kvl_scenario *s)
   struct kvl_plan_axis *axis = f->own->axis;
   uint32_t k = 1, gpus = s->node.decode_gpus;
   bool parts = false, selects = s->selection.kind != KVL_SELECT_NONE;
-  pin(f, s, f->mode);
+  pin(f);
   for (uint32_t p = 0; p < s->model.selection.points; p++) {
     k = s->model.selection.point[p].k > k ? s->model.selection.point[p].k : k;
   }

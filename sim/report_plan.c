@@ -88,11 +88,15 @@ static void asked(struct kvl_report *r, const struct kvl_json *root)
   list = kvl_plan_part(root, "asked.searched");
   kvl_report_table(r, axes, 2, "ll");
   for (const struct kvl_json *a = list == NULL ? NULL : list->child; a != NULL; a = a->next) {
-    char values[400] = "";
+    const struct kvl_json *pinned = kvl_json_member(kvl_plan_part(root, "asked.pinned"), a->key);
+    char values[800] = "";
     size_t used = 0;
     for (const struct kvl_json *v = a->child; v != NULL && used < sizeof values - 1; v = v->next) {
       int n = snprintf(values + used, sizeof values - used, "%s%s", used > 0 ? ", " : "", v->text == NULL ? "-" : v->text);
       used += n > 0 ? (size_t)n : 0;
+    }
+    if (pinned != NULL && used < sizeof values) {
+      (void)snprintf(values + used, sizeof values - used, " (pinned by %s)", pinned->text);
     }
     kvl_report_row(r, (const char *const[]){a->key, values});
   }

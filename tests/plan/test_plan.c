@@ -414,6 +414,61 @@ START_TEST(gpus_are_searched_where_that_is_possible)
 }
 END_TEST
 
+/* asked.searched and asked.pinned of a plan with these parts and this --set. */
+static void shows(const char *parts, const char *set, const char *axis, const char *values, const char *by)
+{
+  static const char *const names[] = {"asked.searched", "asked.pinned"};
+  const char *typed[] = {"node.kv_pool_bytes=4000000000", set}; /* room for drafts */
+  char text[1024], is[2][300] = {"", ""};
+  struct fake f = {.ttft_resident = 0.5};
+  struct kvl_capacity_plan *plan = NULL;
+  struct kvl_plan_search *search = NULL;
+  struct kvl_err err = {""};
+  struct kvl_arena arena = {0};
+  struct kvl_json *root = NULL;
+  (void)snprintf(text, sizeof text, "{" BASE ", " TARGET "%s}", parts);
+  int rc = kvl_plan_parse(&plan, text, strlen(text), KVL_TESTS "/p.json", typed, set != NULL ? 2 : 1, NULL, 0, &err);
+  rc = rc != 0 ? rc : kvl_plan_find(&search, plan, fake_run, &f, &err);
+  ck_assert_msg(rc == 0, "%s %s: %s", parts, set, err.text);
+  char *answer = kvl_plan_answer(search, NULL);
+  ck_assert_ptr_nonnull(answer);
+  ck_assert_int_eq(kvl_json_parse(&arena, answer, strlen(answer), "answer", &root, &err), 0);
+  for (int i = 0; i < 2; i++) {
+    const struct kvl_json *node = kvl_json_member(kvl_plan_part(root, names[i]), axis);
+    for (const struct kvl_json *v = node == NULL ? NULL : node->kind == KVL_JSON_ARRAY ? node->child : node; v != NULL; v = i == 1 ? NULL : v->next) {
+      size_t used = strlen(is[i]);
+      (void)snprintf(is[i] + used, sizeof is[i] - used, "%s%s", used > 0 ? " " : "", v->text);
+    }
+  }
+  ck_assert_msg(strcmp(is[0], values) == 0 && strcmp(is[1], by) == 0, "%s %s: searched \"%s\", not \"%s\", by \"%s\", not \"%s\"", parts, set, is[0], values, is[1], by);
+  kvl_arena_free(&arena);
+  free(answer);
+  kvl_plan_search_free(search);
+  kvl_plan_free(plan);
+}
+
+START_TEST(a_pinned_axis_says_to_what_and_by_what)
+{
+  static const char few[] = ", \"search\": {\"node.decode_gpus\": [1], \"node.prefill_gpus\": [1]}";
+  char parts[512];
+  shows(few, NULL, "speculation", "none deepseek-v4.1-flash.dspark", "");
+  shows(few, NULL, "mode", "resident fixed adaptive", "");
+  shows(few, "speculation=deepseek-v4.1-flash.dspark", "speculation", "deepseek-v4.1-flash.dspark", "--set=speculation=deepseek-v4.1-flash.dspark");
+  shows(few, "speculation.drafts=3", "speculation", "none", "--set=speculation.drafts=3");
+  shows(few, "mode=fixed", "mode", "fixed", "--set=mode=fixed");
+  shows(few, "policy.hot_rows=700", "policy.hot_rows", "700", "--set=policy.hot_rows=700");
+  shows(few, "policy.bank_rows=3000", "policy.prefetch", "none pool", ""); /* keeps its rows, still searched */
+  shows(few, "node.decode_gpus=2", "node.decode_gpus", "2", "--set=node.decode_gpus=2"); /* what the file searches too */
+  (void)snprintf(parts, sizeof parts, "%s, \"set\": {\"policy.prefetch\": \"none\"}", few);
+  shows(parts, NULL, "policy.prefetch", "none", "\"set\": {\"policy.prefetch\": \"none\"} in the plan");
+  shows(", \"search\": {\"speculation.method\": [\"none\"]}", NULL, "speculation", "none", "speculation.method, which is given or searched by itself");
+  (void)snprintf(parts, sizeof parts, "%s, \"nodes\": [{\"name\": \"a\", \"set\": {\"policy.page_tokens\": 64}}, {\"name\": \"b\", \"set\": {\"policy.page_tokens\": 128}}]", few);
+  shows(parts, NULL, "policy.page_tokens", "64 128", "the nodes of the plan");
+  (void)snprintf(parts, sizeof parts, "%s, \"nodes\": [{\"name\": \"a\", \"set\": {\"speculation\": \"deepseek-v4.1-flash.dspark\"}}, {\"name\": \"b\"}]", few);
+  shows(parts, NULL, "speculation", "deepseek-v4.1-flash.dspark none", "the nodes of the plan");
+}
+END_TEST
+
 START_TEST(failures_and_interruptions_are_told)
 {
   struct fake f = {.ttft_resident = 0.5, .fails = true};
@@ -641,6 +696,6 @@ END_TEST
 
 KVL_TAP_MAIN("plan", a_plan_says_what_it_asks, a_workload_replaces_the_scenarios_whole, bad_plans_get_one_line, the_cheapest_that_meets_the_target_is_recommended, the_recommendation_was_repeated,
              what_cannot_be_met_is_said_with_what_is_missing, sessions_held_are_a_target, marks_of_editors_are_no_mistakes,
-             candidates_that_come_to_the_same_are_one_point, nodes_that_do_not_do_are_told_apart, gpus_are_searched_where_that_is_possible, failures_and_interruptions_are_told,
+             candidates_that_come_to_the_same_are_one_point, nodes_that_do_not_do_are_told_apart, gpus_are_searched_where_that_is_possible, a_pinned_axis_says_to_what_and_by_what, failures_and_interruptions_are_told,
              comparing_is_by_target_then_cost_then_simplicity, answers_are_written_in_three_forms,
              a_setting_in_the_file_is_one_of_the_command_line, an_open_loop_costs_what_its_steady_window_does, a_first_token_that_prefill_makes_late_is_said)
