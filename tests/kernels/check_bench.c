@@ -630,7 +630,7 @@ static void v41_case(struct v41 *v, uint32_t requests, uint32_t lent_percent, st
     struct times pages = v41_time(v41_pages, v, stream);
     struct times gather = v41_floor(v, lent_percent, index, fetched, stream);
     double all = (double)STEPS * V41_SELECTIONS * (double)lanes;
-    struct kvl_resolve_variant all_of[8] = {{"cluster+stamp", run_stamped}}; /* and the first one with time stamps */
+    struct kvl_resolve_variant all_of[8] = {{"overlap+stamp", run_stamped}}; /* and the first one with time stamps */
     for (int i = 0; kvl_resolve_cuda_variants[i].name != NULL && i < 6; i++) {
       all_of[i + 1] = kvl_resolve_cuda_variants[i];
     }
