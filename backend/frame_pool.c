@@ -14,10 +14,19 @@ void kvl_pool_layout(struct kvl_frame_pool *pool, struct kvl_carve *carve, uint3
     return;
   }
   kvl_bitset_add_range(&pool->free, 0, frames);
-  memset(node, 0, frames * sizeof *node);
   pool->node = node;
   pool->frames = frames;
   pool->free_count = frames;
+}
+
+/* A frame of this word is taken: the node of its lead, or its own, is one. */
+static void set_up_nodes(struct kvl_frame_pool *pool, uint32_t word)
+{
+  uint32_t end = kvl_min_u32(pool->frames, word * 64 + 64);
+  if (end > pool->nodes) {
+    memset(&pool->node[pool->nodes], 0, (end - pool->nodes) * sizeof *pool->node);
+    pool->nodes = end;
+  }
 }
 
 uint32_t kvl_pool_reserve(struct kvl_frame_pool *pool, uint32_t count)
@@ -30,6 +39,7 @@ uint32_t kvl_pool_reserve(struct kvl_frame_pool *pool, uint32_t count)
     uint64_t mask;
     uint32_t word = kvl_bitset_take_word(&pool->free, count, &mask);
     uint32_t lead = word * 64 + (uint32_t)__builtin_ctzll(mask);
+    set_up_nodes(pool, word);
     struct kvl_frame_node *node = &pool->node[lead];
     assert(node->state == KVL_NODE_IDLE);
     node->state = KVL_NODE_RESERVED;
@@ -105,6 +115,7 @@ kvl_frame kvl_pool_lend(struct kvl_frame_pool *pool, uint32_t request, kvl_page 
   uint32_t frame = kvl_bitset_first(&pool->free);
   assert(frame != KVL_BITSET_NONE);
   kvl_bitset_remove(&pool->free, frame);
+  set_up_nodes(pool, frame / 64);
   struct kvl_frame_node *node = &pool->node[frame];
   assert(node->state == KVL_NODE_IDLE && !node->copying);
   node->state = KVL_NODE_LENT;

@@ -44,6 +44,7 @@ enum { KVL_BATCHES_MAX = 64 };
 struct kvl_frame_pool {
   struct kvl_bitset free;
   struct kvl_frame_node *node;
+  uint32_t nodes; /* set up so far: the lowest free frame is taken first, so no frame from here on was ever taken, and its memory is not touched */
   uint32_t frames, free_count, reserved_count, lent_count, retiring_count, draining_count; /* draining is part of retiring */
   uint64_t step_begun, step_done;
   struct kvl_retiring_batch batch[KVL_BATCHES_MAX]; /* a ring, oldest first */

@@ -20,7 +20,7 @@ static int claim(const struct kvl_resid *resid, uint32_t lead, uint64_t mask)
 static int claim_chain(const struct kvl_resid *resid, uint32_t head, enum kvl_node_state state, uint32_t *frames)
 {
   for (uint32_t lead = head; lead != KVL_CHAIN_END; lead = resid->pool.node[lead].next) {
-    if (lead >= resid->pool.frames || resid->pool.node[lead].state != state || resid->pool.node[lead].of.mask == 0) {
+    if (lead >= resid->pool.nodes || resid->pool.node[lead].state != state || resid->pool.node[lead].of.mask == 0) {
       return KVL_FAULT_CHAIN;
     }
     int fault = claim(resid, lead, resid->pool.node[lead].of.mask);
@@ -48,7 +48,7 @@ static int verify_loan(const struct kvl_resid *resid, uint32_t request, uint32_t
 {
   const struct kvl_page_table *table = &resid->request[request].table;
   kvl_frame frame = table->frame[page];
-  if (frame < 0 || (uint32_t)frame >= resid->pool.frames) {
+  if (frame < 0 || (uint32_t)frame >= resid->pool.nodes) {
     return KVL_FAULT_LOAN;
   }
   const struct kvl_frame_node *node = &resid->pool.node[frame];
@@ -182,7 +182,7 @@ static int verify_requests(const struct kvl_resid *resid)
 static int claim_draining(const struct kvl_resid *resid, uint32_t *frames)
 {
   uint32_t draining = 0;
-  for (uint32_t f = 0; resid->pool.draining_count > 0 && f < resid->pool.frames; f++) {
+  for (uint32_t f = 0; resid->pool.draining_count > 0 && f < resid->pool.nodes; f++) {
     if (resid->pool.node[f].state == KVL_NODE_DRAINING) {
       int fault = resid->pool.node[f].copying ? claim(resid, f, (uint64_t)1 << (f % 64)) : KVL_FAULT_RETIRING;
       if (fault != 0) {

@@ -247,7 +247,36 @@ START_TEST(impossible_configurations_have_no_size)
 }
 END_TEST
 
+/* Bytes that are still what pool_open filled the memory with. */
+static size_t untouched(const struct pool *p)
+{
+  size_t count = 0;
+  for (size_t i = 0; i < p->bytes; i++) {
+    count += ((const unsigned char *)p->memory)[i] == 0x5a;
+  }
+  return count;
+}
+
+START_TEST(memory_is_touched_as_frames_are_used)
+{
+  struct kvl_resid_config c = small;
+  c.mode = KVL_MODE_RESIDENT;
+  c.frames = 1000000;
+  c.pages_max = 0;
+  c.give_back_pages_max = 0;
+  struct pool p = pool_open(c);
+  ck_assert_uint_ge(untouched(&p), p.bytes / 10 * 9);
+  kvl_request r;
+  ck_assert_int_eq(pool_admit(&p, 10000, 4, 8, 0, &r), 0);
+  ck_assert_uint_ge(untouched(&p), p.bytes / 10 * 9);
+  ck_assert_uint_eq(pool_usage(&p).free, 990000);
+  ck_assert_int_eq(pool_admit(&p, 990000, 4, 8, 0, &r), 0); /* and all of it can be */
+  ck_assert_uint_eq(pool_usage(&p).free, 0);
+  pool_close(&p);
+}
+END_TEST
+
 KVL_TAP_MAIN("residency", the_worked_example, revocation_is_proportional_with_the_largest_remainder, equal_shares_go_to_the_lower_id,
              least_selected_pages_go_first_and_most_selected_come_first, closest_to_complete_is_finished_first, admission_takes_all_or_nothing,
              admission_revokes_what_it_needs_and_growth, a_waiting_admission_revokes_once, an_inadmissible_request_takes_nobodys_pages,
-             a_plan_without_room_changes_nothing, fixed_mode_lends_nothing, resident_mode_has_no_pages, impossible_configurations_have_no_size)
+             a_plan_without_room_changes_nothing, fixed_mode_lends_nothing, resident_mode_has_no_pages, memory_is_touched_as_frames_are_used, impossible_configurations_have_no_size)
