@@ -259,7 +259,7 @@ static int measure(struct cuda_plane *c, struct kvl_err *err)
                        c->k_max, d->points, KVL_LANES_MAX, KVL_STEP_POINTS);
   }
   uint64_t pinned = c->host_slot_bytes * d->slots * c->config.gpus;
-  if (pinned > c->config.host_pool_bytes) {
+  if (!c->config.resident && pinned > c->config.host_pool_bytes) {
     return kvl_err_set(err, -EINVAL, "node.host_pool_bytes: %u batch slots of %.2f GB each want %.2f GB of pinned memory, the pool has %.2f GB; "
                        "limits.batch_max bounds the slots", d->slots * c->config.gpus, (double)c->host_slot_bytes / 1e9, (double)pinned / 1e9,
                        (double)c->config.host_pool_bytes / 1e9);
@@ -299,8 +299,10 @@ static int open_gpu(struct cuda_plane *c, struct cuda_gpu *g, struct kvl_err *er
     rc = kvl_gpu_alloc(g->gpu, c->host_slot_bytes * d->slots, 0x96, "the resident copy that reads are checked against (--check=none does without)",
                        (void **)&g->witness, err);
   }
-  rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, c->host_slot_bytes, 0x69, "a session's rows on their way to the host", (void **)&g->staging, err);
-  rc = rc != 0 ? rc : kvl_gpu_pin(g->gpu, c->host_slot_bytes * d->slots, c->host_slot_bytes, "the pool of complete histories", (void **)&g->host, err);
+  rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, c->host_slot_bytes, 0x69,
+                                    c->config.resident ? "a session's rows on their way to its frames" : "a session's rows on their way to the host",
+                                    (void **)&g->staging, err);
+  rc = rc != 0 || c->config.resident ? rc : kvl_gpu_pin(g->gpu, c->host_slot_bytes * d->slots, c->host_slot_bytes, "the pool of complete histories", (void **)&g->host, err);
   rc = rc != 0 ? rc : kvl_cuda_lists_open(g, err);
   rc = rc != 0 ? rc : kvl_cuda_slots_open(g, err);
   rc = rc != 0 ? rc : kvl_cuda_steps_open(g, err);

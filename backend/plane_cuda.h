@@ -6,6 +6,11 @@
  * that stays resident as a whole, addressed by row number alone. Prefill and transfer are stood in for when a request is opened: the rows
  * appear in host memory over the device-to-host direction of the link.
  *
+ * Resident mode does the same with nothing on the host: a request's rows appear in its reserved frames, a step's accepted rows are copied from the scratch
+ * into theirs, and the resolve kernel finds every row in the page map or the scratch. There it is what the block table is to any paged server, a part of
+ * attention: its time counts as the layer's compute (and is taken off the stand-in, as the reader's is), and its look-ups are in no count of a step, so
+ * that the mode's counts are the model plane's: none. A row that is anywhere else is an error.
+ *
  * Its clock is the wall clock since creation, but stands still between two calls of wait_until, so that a run is fully told by what wait_until
  * returned (record and replay). What a policy decides never depends on which plane it is on. */
 #ifndef KVL_BACKEND_PLANE_CUDA_H
@@ -36,7 +41,8 @@ struct kvl_plane_cuda_config {
   uint32_t stage_count;
   uint32_t pool_blocks, pool_rows_per_block; /* largest pool of a query; 0: none */
   uint64_t compute_hbm_bytes;       /* what the model's own layers read from HBM in a step */
-  uint64_t host_pool_bytes;         /* most pinned memory, all GPUs together */
+  uint64_t host_pool_bytes;         /* most pinned memory, all GPUs together; not looked at in resident mode */
+  bool resident;                    /* resident mode: requests are opened with their page maps; no hot rows, no bank, no prefetch in `device` and `stages` */
   enum kvl_check check;
   struct kvl_plane_inputs inputs;
 };

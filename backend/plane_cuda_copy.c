@@ -102,6 +102,11 @@ uint64_t kvl_cuda_host_offset(const struct cuda_plane *c, kvl_request slot, uint
   return c->host_slot_bytes * (uint32_t)slot + c->host_offset[cache] + (uint64_t)row * c->config.device.cache[cache].row_bytes;
 }
 
+uint64_t kvl_cuda_frame_offset(const struct cuda_plane *c, kvl_frame frame, uint32_t cache)
+{
+  return (uint64_t)(uint32_t)frame * c->config.device.page_bytes + c->frame_offset[cache];
+}
+
 /* ---- pages ---- */
 
 static uint64_t piece_bytes(const struct cuda_plane *c, uint32_t cache) /* a cache's part of a page */
@@ -133,8 +138,7 @@ static int pages_by_engine(struct cuda_gpu *g, const struct kvl_move *moves, uin
     const struct kvl_move *low = n > 1 && moves[i + 1].page < moves[i].page ? &moves[i + n - 1] : &moves[i];
     for (uint32_t k = 0; rc == 0 && k < c->config.device.caches; k++) {
       uint64_t piece = piece_bytes(c, k);
-      rc = kvl_gpu_copy_2d(g->gpu, g->arena + (uint64_t)(uint32_t)low->frame * c->config.device.page_bytes + c->frame_offset[k],
-                           c->config.device.page_bytes,
+      rc = kvl_gpu_copy_2d(g->gpu, g->arena + kvl_cuda_frame_offset(c, low->frame, k), c->config.device.page_bytes,
                            g->host + kvl_cuda_host_offset(c, low->request, k, 0) + (uint64_t)(uint32_t)low->page * piece, piece, piece, n, stream, err);
     }
   }
@@ -159,12 +163,40 @@ static int pages_by_kernel(struct cuda_gpu *g, const struct kvl_move *moves, uin
         uint64_t piece = piece_bytes(c, k);
         s[(size_t)i * caches + k] = (struct kvl_segment){
           .from = kvl_cuda_host_offset(c, move->request, k, 0) + (uint64_t)(uint32_t)move->page * piece,
-          .to = (uint64_t)(uint32_t)move->frame * c->config.device.page_bytes + c->frame_offset[k],
+          .to = kvl_cuda_frame_offset(c, move->frame, k),
           .bytes = piece,
         };
       }
     }
     rc = kvl_cuda_segments(g, s, here * caches, g->host, g->arena, COPY_BLOCKS, stream, err);
+  }
+  free(s);
+  return rc;
+}
+
+/* The rows of `tokens` tokens, an open page's too. Its list goes in parts, as above. */
+int kvl_cuda_history_to_frames(struct cuda_gpu *g, kvl_request slot, uint32_t tokens, struct kvl_err *err)
+{
+  const struct cuda_plane *c = g->plane;
+  const struct kvl_refdev_config *d = &c->config.device;
+  uint32_t pages = tokens / d->page_tokens + (tokens % d->page_tokens != 0), count = 0;
+  struct kvl_segment *s = malloc((size_t)PAGES_AT_ONCE * d->caches * sizeof *s);
+  if (s == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory for a history of %u pages", pages);
+  }
+  int rc = 0;
+  for (uint32_t p = 0; rc == 0 && p < pages; p++) {
+    for (uint32_t k = 0; k < d->caches; k++) {
+      uint64_t piece = piece_bytes(c, k), from = p * piece, end = (uint64_t)(tokens / d->cache[k].tokens_per_row) * d->cache[k].row_bytes;
+      if (from < end) {
+        s[count++] = (struct kvl_segment){.from = c->host_offset[k] + from, .to = kvl_cuda_frame_offset(c, g->slot[slot].page_map[p], k),
+                                          .bytes = end - from < piece ? end - from : piece};
+      }
+    }
+    if (p + 1 == pages || (p + 1) % PAGES_AT_ONCE == 0) {
+      rc = kvl_cuda_segments(g, s, count, g->staging, g->arena, COPY_BLOCKS, g->fill, err);
+      count = 0;
+    }
   }
   free(s);
   return rc;
@@ -330,7 +362,7 @@ int kvl_cuda_keep(struct kvl_plane *plane, uint32_t gpu, const struct kvl_move *
     uint32_t row_bytes = d->cache[i].row_bytes, rows = d->page_tokens / d->cache[i].tokens_per_row;
     struct kvl_cache_bases bases;
     kvl_layout_bases(&c->layout, d, move->request, i, &bases);
-    uint64_t to = (uint64_t)(uint32_t)move->frame * d->page_bytes + c->frame_offset[i];
+    uint64_t to = kvl_cuda_frame_offset(c, move->frame, i);
     kvl_row first = (kvl_row)((uint32_t)move->page * rows);
     for (uint32_t k = 0; k < rows; k++, to += row_bytes) {
       kvl_slot place = kvl_cache_tail_place(g->slot[move->request].mirror[i], first + (kvl_row)k);

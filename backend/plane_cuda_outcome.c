@@ -1,4 +1,5 @@
 /* What came of a step: its time line from the stamps, its counters, its comparison. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,14 +12,15 @@ static uint64_t span(uint64_t from, uint64_t to)
   return to > from ? to - from : 0;
 }
 
-/* The step's time line from its stamps: layer by layer, what each moment was spent on. */
+/* The step's time line from its stamps: layer by layer, what each moment was spent on. In resident mode look-ups are a part of attention, but the graph's first
+ * kernel (up to the second stamp) is not. */
 static void account(struct cuda_gpu *g, uint64_t *stall)
 {
   struct cuda_plane *c = g->plane;
   const uint64_t *stamp = g->stamps;
-  uint64_t at = g->outcome->begin_ns, looked_up = 0, reads_ns = 0, reads = 0;
+  uint64_t at = c->config.resident ? stamp[1] : g->outcome->begin_ns, looked_up = 0, reads_ns = 0, reads = 0;
   uint32_t reader = 0, fetched = 0;
-  bool resolving = false, waited = false;
+  bool resolving = false, waited = false, translating = false;
   for (uint32_t i = 0; i < c->config.stage_count; i++) {
     const struct kvl_stage *stage = &c->stages[i];
     if (stage->kind == KVL_STAGE_WAIT && stage->part != 0) {
@@ -49,6 +51,8 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
       prefetch->link_ns = span(bank[0], bank[1]);
       stall[KVL_STALL_PREFETCH_WAIT] += span(at, bank[1]);
       at = bank[1] > at ? bank[1] : at;
+    } else if (stage->kind == KVL_STAGE_RESOLVE && c->config.resident) {
+      translating = true;
     } else if (stage->kind == KVL_STAGE_RESOLVE) {
       uint64_t first = stamp[2 * (c->stamp_resolve + stage->point)]; /* the first request that had looked up and began to wait for the host */
       looked_up = resolving && looked_up < first ? looked_up : first;
@@ -80,6 +84,11 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
         resolving = false;
         looked_up = 0;
         fetched = 0;
+      }
+      if (translating) {
+        kvl_cuda_count(&c->measured.kernel[KVL_STAGE_RESOLVE], span(at, s[0]));
+        stall[KVL_STALL_COMPUTE] += span(at, s[0]);
+        translating = false;
       }
       stall[KVL_STALL_COMPUTE] += span(s[0], s[1]);
       kvl_cuda_count(&c->measured.kernel[stage->kind], span(s[0], s[1]));
@@ -145,6 +154,22 @@ static void sum_counts(struct cuda_gpu *g)
   }
 }
 
+/* Resident mode counts nothing, but every row must have been in its frame or in the scratch. */
+static int check_resident(struct cuda_gpu *g, struct kvl_err *err)
+{
+  struct cuda_plane *c = g->plane;
+  uint64_t lost = 0;
+  for (uint32_t p = 0; p < c->config.device.points; p++) {
+    const struct kvl_resolve_counts *n = &g->outcome->counts[p];
+    g->result.violations += n->violations;
+    for (int tier = 0; tier < KVL_TIERS; tier++) {
+      lost += tier == KVL_TIER_PAGE || tier == KVL_TIER_SCRATCH ? 0 : n->lanes[tier];
+    }
+  }
+  return lost == 0 ? 0 : kvl_err_set(err, -EPROTO, "step %llu of decode GPU %u: %llu selected rows of resident mode are not in their requests' frames",
+                                     (unsigned long long)g->number, g->index, (unsigned long long)lost);
+}
+
 int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -180,7 +205,14 @@ int kvl_cuda_step_poll(struct cuda_gpu *g, struct kvl_completion *completion, st
   r->step_begin_ns = r->end_ns - total;
   if (g->items != 0) {
     account(g, stall);
-    sum_counts(g);
+    if (c->config.resident) {
+      rc = check_resident(g, err);
+      if (rc != 0) {
+        return rc;
+      }
+    } else {
+      sum_counts(g);
+    }
   }
   uint64_t known = 0;
   for (int i = 0; i < KVL_STALLS_IN_STEP; i++) { /* stamps and the host's clock may differ by a microsecond: the causes still add up */

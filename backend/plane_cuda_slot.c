@@ -61,7 +61,8 @@ static int open_entries(struct cuda_gpu *g, struct kvl_err *err)
         .row_of_place = (kvl_row *)(void *)(state + c->row_at[i]),
         .pinned = state + c->pinned_at[i],
         .tail_place = (const kvl_slot *)(const void *)(state + c->tail_at[i]),
-        .host_rows = g->host + kvl_cuda_host_offset(c, s, i, 0),
+        /* Resident mode fetches nothing; should it, the bytes would be another request's and be found out. */
+        .host_rows = g->host != NULL ? g->host + kvl_cuda_host_offset(c, s, i, 0) : g->staging + c->host_offset[i],
       };
       kvl_layout_bases(&c->layout, d, s, i, &e[s].bases);
     }
@@ -162,7 +163,7 @@ int kvl_cuda_poke_head(struct cuda_gpu *g, kvl_request slot, uint32_t cache, uin
 /* ---- a request ---- */
 
 /* Its bytes: the whole history to the host (made in HBM, then copied: what prefill and transfer would have brought), to the witness, and the open page's
- * rows into the tail. All on the fill stream; whoever reads them waits for `filled`. */
+ * rows into the tail; in resident mode to its frames and to the witness. All on the fill stream; whoever reads them waits for `filled`. */
 static int make_bytes(struct cuda_gpu *g, kvl_request id, uint32_t tokens, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -196,7 +197,10 @@ static int make_bytes(struct cuda_gpu *g, kvl_request id, uint32_t tokens, struc
   slot->fill_count[1] = n - first;
   struct kvl_fills fills = {.fill = slot->fill, .count = &slot->fill_count[0], .fills_max = first};
   rc = kvl_gpu_launched(g->k->fills(&fills, g->fill), "fills", err);
-  for (uint32_t i = 0; rc == 0 && i < d->caches; i++) {
+  if (rc == 0 && c->config.resident) {
+    rc = kvl_cuda_history_to_frames(g, id, tokens, err);
+  }
+  for (uint32_t i = 0; rc == 0 && !c->config.resident && i < d->caches; i++) {
     uint64_t bytes = (uint64_t)(tokens / d->cache[i].tokens_per_row) * d->cache[i].row_bytes;
     if (bytes != 0) {
       rc = kvl_gpu_copy(g->gpu, g->host + kvl_cuda_host_offset(c, id, i, 0), g->staging + c->host_offset[i], bytes, g->fill, err);
@@ -206,6 +210,22 @@ static int make_bytes(struct cuda_gpu *g, kvl_request id, uint32_t tokens, struc
     fills = (struct kvl_fills){.fill = slot->fill + first, .count = &slot->fill_count[1], .fills_max = n - first};
     rc = kvl_gpu_launched(g->k->fills(&fills, g->fill), "fills", err);
   }
+  return rc;
+}
+
+/* Resident mode: where all pages lie, from now to the end. In the stream that has just laid out the slot's state. */
+static int poke_resident_map(struct cuda_gpu *g, kvl_request id, uint32_t pages, struct kvl_err *err)
+{
+  const struct cuda_plane *c = g->plane;
+  struct kvl_poke *poke = malloc(((size_t)pages + 1) * sizeof *poke);
+  if (poke == NULL) {
+    return kvl_err_set(err, -ENOMEM, "no memory for a map of %u pages", pages);
+  }
+  for (uint32_t p = 0; p < pages; p++) {
+    poke[p] = (struct kvl_poke){.word = c->state_words * id + c->map_at + p, .value = (uint32_t)g->slot[id].page_map[p]};
+  }
+  int rc = kvl_cuda_pokes(g, poke, pages, g->fill, err);
+  free(poke);
   return rc;
 }
 
@@ -245,7 +265,7 @@ int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_reques
     slot->mirror[i] = kvl_cache_init(at, &c->mirror_geometry[i], &bases, 0);
     at += (kvl_cache_bytes(&c->mirror_geometry[i]) + 63) / 64 * 64;
     uint32_t rows = r->input_tokens / d->cache[i].tokens_per_row;
-    uint32_t whole = r->input_tokens / d->page_tokens * (d->page_tokens / d->cache[i].tokens_per_row);
+    uint32_t whole = c->config.resident ? rows : r->input_tokens / d->page_tokens * (d->page_tokens / d->cache[i].tokens_per_row);
     rc = kvl_cache_load(slot->mirror[i], (kvl_row)whole);
     if (rc == 0 && rows > whole) {
       rc = kvl_cache_scratch(slot->mirror[i], rows - whole);
@@ -263,14 +283,23 @@ int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_reques
   slot->prepared_tokens = UINT32_MAX;
   slot->page_map_version = UINT64_MAX;
   memset(slot->page_map, 0xff, c->pages_max * sizeof *slot->page_map);
-  /* Nobody may still write or read what the slot's last request left: its write-back, and page copies from its history. */
+  if (c->config.resident) {
+    if (r->page_map == NULL || r->pages > c->pages_max) {
+      return kvl_err_set(err, -EINVAL, "a request of resident mode wants a map of its pages, %u at most; this one has %u", c->pages_max, r->pages);
+    }
+    memcpy(slot->page_map, r->page_map, r->pages * sizeof *slot->page_map);
+    slot->pages = r->pages;
+  }
+  /* Nobody may still write or read what the slot's last request left: its write-back, page copies from its history, the comparison of its last step. In
+   * resident mode the frames, too, are another request's of before: its last step is over, and if it never had one, it was filled in this stream. */
   rc = kvl_cuda_write_back(g, err);
+  rc = rc != 0 || !g->check_pending ? rc : kvl_gpu_stream_wait(g->gpu, g->fill, g->check_done, err);
   rc = rc != 0 ? rc : kvl_gpu_stream_wait(g->gpu, g->fill, g->wrote_back, err);
   if (rc == 0 && g->flight_count[0] != 0) {
     rc = kvl_gpu_stream_wait(g->gpu, g->fill, g->flight[0][(g->flight_first[0] + g->flight_count[0] - 1) % g->flight_capacity[0]].end, err);
   }
   rc = rc != 0 ? rc : kvl_gpu_copy(g->gpu, g->state + c->state_words * 4 * r->slot, g->blank, c->state_words * 4, g->fill, err);
-  rc = rc != 0 ? rc : poke_tail(g, r->slot, err);
+  rc = rc != 0 ? rc : c->config.resident ? poke_resident_map(g, r->slot, r->pages, err) : poke_tail(g, r->slot, err);
   rc = rc != 0 ? rc : make_bytes(g, r->slot, r->input_tokens, err);
   rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, slot->filled, g->fill, err);
   slot->filling = true;

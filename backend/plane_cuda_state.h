@@ -48,8 +48,9 @@ struct cuda_slot {
   struct kvl_gpu_event *filled;
   struct kvl_cache **mirror;    /* [caches] committed, tail and scratch as the reference keeps them; no hot rows */
   void *mirror_memory;
-  kvl_frame *page_map;          /* [pages_max] as on the device, as of version */
+  kvl_frame *page_map;          /* [pages_max] as on the device, as of version (resident mode: as of the opening) */
   uint64_t page_map_version;
+  uint32_t pages;               /* resident mode: of the map, which is then as it was when the request was opened */
   uint32_t prepared_tokens, prepared_half; /* what its selection buffer holds; tokens UINT32_MAX: nothing */
   uint32_t candidates[KVL_STEP_QUERIES_MAX]; /* rows announced by the queries so far, of its pools in that buffer */
   struct kvl_fill *fill;        /* in the GPU's `fills`: the fills of its opening, at most 3 a cache */
@@ -84,9 +85,9 @@ struct cuda_gpu {
 
   unsigned char *arena;         /* HBM */
   unsigned char *witness;       /* HBM, NULL when nothing is checked */
-  unsigned char *staging;       /* HBM: one session's rows on their way to the host */
+  unsigned char *staging;       /* HBM: one session's rows on their way to the host (resident mode: to their frames) */
   unsigned char *weights;       /* HBM that the stand-in layers read */
-  unsigned char *host;          /* pinned: the complete histories, slot by slot */
+  unsigned char *host;          /* pinned: the complete histories, slot by slot; NULL in resident mode */
   unsigned char *state, *blank; /* HBM: slots' state; a blank one */
   struct kvl_resolve_entry *slot_entry[KVL_REFDEV_CACHES], *entry[KVL_REFDEV_CACHES];
   struct kvl_gpu_point *point;  /* device */
@@ -194,6 +195,8 @@ int kvl_cuda_segments(struct cuda_gpu *g, const struct kvl_segment *segments, ui
                       uint32_t blocks_max, kvl_gpu_stream stream, struct kvl_err *err);
 int kvl_cuda_pokes(struct cuda_gpu *g, const struct kvl_poke *pokes, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err);
 int kvl_cuda_pages(struct cuda_gpu *g, const struct kvl_move *moves, uint32_t count, kvl_gpu_stream stream, struct kvl_err *err);
+int kvl_cuda_history_to_frames(struct cuda_gpu *g, kvl_request slot, uint32_t tokens, struct kvl_err *err); /* resident mode: from the staging, fill stream */
+uint64_t kvl_cuda_frame_offset(const struct cuda_plane *c, kvl_frame frame, uint32_t cache); /* bytes into the arena: a frame's first row of the cache */
 int kvl_cuda_copy(struct kvl_plane *plane, const struct kvl_plane_copy *copy, struct kvl_err *err);
 int kvl_cuda_write_back(struct cuda_gpu *g, struct kvl_err *err); /* begins what was asked for, if anything waits */
 int kvl_cuda_copies_poll(struct cuda_gpu *g, struct kvl_completion *completion, struct kvl_err *err); /* 1: one is done */

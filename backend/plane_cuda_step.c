@@ -119,7 +119,27 @@ static int begin_rows(struct cuda_gpu *g, const struct cuda_block *b, const stru
   return rc;
 }
 
-/* What becomes history at the step's end: scratch -> tail on the device; the maps learn of it with the next step. */
+/* Where an accepted row goes, in bytes of the arena: to its place in the tail, of which the device's map learns with the next step, or, in resident mode, to
+ * its frame at once: its page has been in the map since the request was opened, so the tail stays empty. */
+static int commit_row(struct cuda_gpu *g, kvl_request id, uint32_t cache, kvl_row row, kvl_slot place, uint64_t *to, struct kvl_err *err)
+{
+  const struct cuda_plane *c = g->plane;
+  const struct kvl_cache_geometry *geometry = &c->layout.geometry[cache];
+  uint32_t row_bytes = c->config.device.cache[cache].row_bytes, page = (uint32_t)row >> geometry->page_shift;
+  if (!c->config.resident) {
+    struct kvl_cache_bases bases;
+    kvl_layout_bases(&c->layout, &c->config.device, id, cache, &bases);
+    *to = (uint64_t)(uint32_t)(bases.tail + place) * row_bytes;
+    return kvl_cuda_add_poke(g, c->state_words * id + c->tail_at[cache] + (uint32_t)row % geometry->tail_rows, (uint32_t)place, err);
+  }
+  if (page >= g->slot[id].pages) {
+    return kvl_err_set(err, -EPROTO, "batch slot %u: row %d of cache %u is past the %u pages that were reserved", id, row, cache, g->slot[id].pages);
+  }
+  *to = kvl_cuda_frame_offset(c, g->slot[id].page_map[page], cache) + (uint64_t)((uint32_t)row & ((1u << geometry->page_shift) - 1)) * row_bytes;
+  return 0;
+}
+
+/* What becomes history at the step's end. */
 static int end_rows(struct cuda_gpu *g, const struct cuda_block *b, const struct kvl_step_item *item, struct kvl_err *err)
 {
   struct kvl_segment *commit = (struct kvl_segment *)(void *)(g->block + b->commit);
@@ -144,10 +164,13 @@ static int end_rows(struct cuda_gpu *g, const struct cuda_block *b, const struct
     for (uint32_t k = 0; rc == 0 && k < rows; k++) {
       kvl_row row = (kvl_row)(first + k);
       kvl_slot place = kvl_cache_tail_place(mirror, row);
-      commit[(*commit_count)++] = (struct kvl_segment){.from = (uint64_t)((uint32_t)bases.scratch + k) * row_bytes,
-                                                             .to = (uint64_t)(uint32_t)(bases.tail + place) * row_bytes, .bytes = row_bytes};
+      struct kvl_segment *s = &commit[(*commit_count)++];
+      *s = (struct kvl_segment){.from = (uint64_t)((uint32_t)bases.scratch + k) * row_bytes, .bytes = row_bytes};
       g->committed[g->committed_count++] = (struct committed){.slot = item->slot, .cache = (uint16_t)i, .place = place, .row = row};
-      rc = kvl_cuda_add_poke(g, c->state_words * item->slot + c->tail_at[i] + (uint32_t)row % tail_rows, (uint32_t)place, err);
+      rc = commit_row(g, item->slot, i, row, place, &s->to, err);
+    }
+    if (c->config.resident) {
+      (void)kvl_cache_written_back(mirror, rows);
     }
   }
   return rc;
@@ -230,8 +253,9 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
     queries += item->queries;
     history += item->tokens;
     g->candidates += c->points_all == c->config.device.points ? 0 : slot->candidates[item->queries - 1];
-    kvl_cuda_items_at(g->block, &b)[i] = (struct kvl_gpu_item){.slot = (int32_t)item->slot, .tokens = item->tokens, .queries = item->queries, .whole = item->whole,
-                                       .pages = item->page_map == NULL ? 0 : item->pages, .half = half};
+    kvl_cuda_items_at(g->block, &b)[i] = (struct kvl_gpu_item){.slot = (int32_t)item->slot, .tokens = item->tokens, .queries = item->queries,
+                                       .whole = item->whole || c->config.resident,
+                                       .pages = c->config.resident ? slot->pages : item->page_map == NULL ? 0 : item->pages, .half = half};
   }
   uint64_t before = kvl_cuda_wall_ns(c);
   for (uint32_t i = 0; rc == 0 && i < step->count; i++) {
@@ -252,7 +276,7 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
   }
   rc = rc != 0 ? rc : kvl_cuda_launch(g, step->count, err);
   g->shared_lanes = 0;
-  for (uint32_t i = 0; rc == 0 && i < step->count; i++) {
+  for (uint32_t i = 0; rc == 0 && !c->config.resident && i < step->count; i++) {
     note_selected(g, &step->items[i], half);
   }
   return rc;

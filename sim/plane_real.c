@@ -79,7 +79,7 @@ int kvl_plane_real_create(struct kvl_plane **plane, const struct kvl_plane_model
   r->config = *config;
   r->stream = calloc((size_t)s->node.decode_gpus * config->slots, sizeof(struct kvl_selection_stream *));
   int rc = r->stream == NULL ? kvl_err_set(err, -ENOMEM, "no memory for the plane") : 0;
-  rc = rc != 0 ? rc : kvl_plane_setup_init(&r->setup, s, config->selections != NULL && s->mode != KVL_MODE_RESIDENT, err);
+  rc = rc != 0 ? rc : kvl_plane_setup_init(&r->setup, s, config->selections != NULL, err);
   if (rc == 0) {
     struct kvl_plane_cuda_config c = {
       .gpus = s->node.decode_gpus,
@@ -92,6 +92,7 @@ int kvl_plane_real_create(struct kvl_plane **plane, const struct kvl_plane_model
       .pool_rows_per_block = s->model.pool_rows_per_block,
       .compute_hbm_bytes = s->costs.compute_hbm_bytes,
       .host_pool_bytes = s->node.host_pool_bytes,
+      .resident = s->mode == KVL_MODE_RESIDENT,
       .check = config->check,
       .inputs = {.context = r, .open = input_open, .step = input_step, .rows = input_rows, .pool = input_pool, .compute_ns = input_compute_ns, .close = input_close},
     };

@@ -3,6 +3,12 @@
 #include <errno.h>
 #include <string.h>
 
+/* In resident mode a look-up is a page table's, and no policy decides how many there are. */
+static bool shares_nothing(const struct kvl_scenario *s)
+{
+  return s->policy.layer_sharing == KVL_SHARING_OFF && s->mode != KVL_MODE_RESIDENT;
+}
+
 /* Caches as the device has them; *first: of each cache of the model. */
 static int fill_caches(struct kvl_plane_setup *p, const struct kvl_scenario *s, uint32_t *first, struct kvl_err *err)
 {
@@ -10,7 +16,7 @@ static int fill_caches(struct kvl_plane_setup *p, const struct kvl_scenario *s, 
   for (uint32_t i = 0; i < s->model.caches; i++) {
     const struct kvl_model_cache *cache = &s->model.cache[i];
     uint32_t layers = cache->layers == 0 ? 1 : cache->layers;
-    uint32_t split = s->policy.layer_sharing == KVL_SHARING_OFF ? layers : 1;
+    uint32_t split = shares_nothing(s) ? layers : 1;
     if (n + split > KVL_REFDEV_CACHES) {
       return kvl_err_set(err, -EINVAL, "%s: policy.layer_sharing = off makes more than %d caches of this model: leave it on", s->file, KVL_REFDEV_CACHES);
     }
@@ -47,7 +53,7 @@ static void insert_point(struct kvl_plane_setup *p, uint32_t cache, uint32_t lay
 
 static int fill_points(struct kvl_plane_setup *p, const struct kvl_scenario *s, const uint32_t *first, struct kvl_err *err)
 {
-  bool off = s->policy.layer_sharing == KVL_SHARING_OFF;
+  bool off = shares_nothing(s);
   for (uint32_t i = 0; i < s->model.selection.points; i++) {
     const struct kvl_selection_point *point = &s->model.selection.point[i];
     uint32_t readers = s->model.readers[i], cache = first[point->cache];
@@ -112,18 +118,16 @@ int kvl_plane_setup_init(struct kvl_plane_setup *p, const struct kvl_scenario *s
   p->model.layers = s->model.layers;
   p->device.page_bytes = kvl_page_bytes(s);
   p->device.page_tokens = s->policy.page_tokens;
-  p->device.hot_rows = s->policy.hot_rows;
-  p->device.bank_rows = s->policy.bank_rows;
-  p->device.tail_tokens = s->policy.tail_tokens;
+  bool resident = s->mode == KVL_MODE_RESIDENT;
   uint32_t tail_min = s->policy.page_tokens + KVL_STEP_QUERIES_MAX; /* resident mode takes any policy.tail_tokens: it has no use for it, but rows pass through */
-  if (s->mode == KVL_MODE_RESIDENT && p->device.tail_tokens < tail_min) {
-    p->device.tail_tokens = tail_min;
-  }
+  p->device.hot_rows = resident ? 0 : s->policy.hot_rows; /* every row is on a page */
+  p->device.bank_rows = resident ? 0 : s->policy.bank_rows;
+  p->device.tail_tokens = resident && s->policy.tail_tokens < tail_min ? tail_min : s->policy.tail_tokens;
   p->device.evict = s->policy.eviction;
   p->device.seed = s->seed;
   int rc = fill_caches(p, s, first, err);
   rc = rc != 0 || !selections ? rc : fill_points(p, s, first, err);
-  rc = rc != 0 || !selections ? rc : fill_prefetch(p, s, err);
+  rc = rc != 0 || !selections || resident ? rc : fill_prefetch(p, s, err);
   if (rc == 0 && too_many_stages(&p->model)) {
     rc = kvl_err_set(err, -EINVAL, "%s: model.caches: more than %d stages in a step: fewer selections, or fewer readers of each", s->file, KVL_STAGES_MAX);
   }

@@ -67,10 +67,10 @@ static int open_preset(const struct kvl_scenario *s, struct kvl_selection_source
   return rc;
 }
 
-static int open_selections(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
+static int open_selections(const struct kvl_scenario *s, const char *plane, struct kvl_selection_source **source, struct kvl_err *err)
 {
   *source = NULL;
-  if (s->mode == KVL_MODE_RESIDENT) { /* every row is in HBM: there is nothing to resolve */
+  if (s->mode == KVL_MODE_RESIDENT && strcmp(plane, "cuda") != 0) { /* every row is in HBM: there is nothing to resolve, but on a GPU something to read */
     return 0;
   }
   switch (s->selection.kind) {
@@ -152,7 +152,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
   }
   /* Every request must fit an empty node (I9: what fits alone is served in the end; what does not is refused now, not in mid-run). */
   rc = rc != 0 ? rc : kvl_scenario_check_tokens(doc, kvl_load_tokens_max(load), err);
-  rc = rc != 0 ? rc : open_selections(s, &source, err);
+  rc = rc != 0 ? rc : open_selections(s, o->plane, &source, err);
   struct kvl_plane_model_config pc;
   if (rc == 0) {
     pc = (struct kvl_plane_model_config){
@@ -202,6 +202,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
     if (base->ops->measured != NULL) {
       base->ops->measured(base, &result->measured);
     }
+    result->reads = source != NULL;
     result->rows_checked = result->measured.rows_checked;
     result->mismatches = result->measured.mismatches;
     if (store != NULL) {

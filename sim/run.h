@@ -29,6 +29,7 @@ struct kvl_run_options {
 struct kvl_run_result {
   struct kvl_engine_result engine;   /* summary complete */
   unsigned estimates;                /* KVL_ESTIMATE_* */
+  bool reads;                        /* the plane was given selections: its layers read rows */
   uint64_t rows_checked, mismatches; /* measured.* */
   struct kvl_plane_measured measured; /* zero when the plane measures nothing */
   int64_t run;                       /* number in the store */

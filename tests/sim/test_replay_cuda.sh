@@ -51,4 +51,11 @@ awk -F '\t' '$2 == "mismatches" || $2 == "decisions_differ" || $2 == "steps_diff
   END { exit !(n == 3 && r > 0 && d > 5) }' out && test $got -le 1
 pass_or_fail $? 'validate: bytes and decisions'
 
+# In resident mode, too, where look-ups are in no count.
+"$program" validate small.json --plane=cuda --check=sample --tsv --set=mode=resident --set=node.kv_pool_bytes=60000000 --set=node.host_pool_bytes=1 >out 2>err
+got=$?
+awk -F '\t' '$2 == "mismatches" || $2 == "decisions_differ" || $2 == "steps_differ" { n += $10 == "ok" } $2 == "rows_checked" { r = $10 == "ok" ? $4 : 0 }
+  $1 == "selections" && $2 != "rows_fetched" { t++ } END { exit !(n == 3 && r > 0 && t == 0) }' out && test $got -le 1
+pass_or_fail $? 'validate: resident mode'
+
 finish

@@ -9,6 +9,7 @@
 #include "sim/plane_watch.h"
 #include "sim/scenario.h"
 #include "sim/validate.h"
+#include "sim/validate_rows.h"
 #include "tests/sim/plane_forward.h"
 #include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
@@ -154,6 +155,41 @@ START_TEST(a_plane_that_forgets)
 END_TEST
 
 /* Late completions: the same decisions when they are replayed, and a forecast that cannot know of them. */
+/* In resident mode a plane counts no selections, but one that was given some and has run steps has rows to compare. */
+START_TEST(a_plane_that_compares_nothing)
+{
+  static struct kvl_validation v;
+  static struct kvl_run_result run;
+  static const struct kvl_replay_report replay;
+  static const struct {
+    bool reads;
+    enum kvl_check check;
+    uint64_t steps, rows;
+    enum kvl_verdict verdict;
+  } cases[] = {
+    {true, KVL_CHECK_SAMPLE, 3, 0, KVL_VERDICT_FAILED}, {true, KVL_CHECK_ALL, 3, 0, KVL_VERDICT_FAILED}, {true, KVL_CHECK_ALL, 3, 1, KVL_VERDICT_OK},
+    {true, KVL_CHECK_NONE, 3, 0, KVL_VERDICT_NONE},     {true, KVL_CHECK_ALL, 0, 0, KVL_VERDICT_OK},     {false, KVL_CHECK_ALL, 3, 0, KVL_VERDICT_OK},
+  };
+  struct kvl_validate_side side[KVL_SIDES];
+  for (int i = 0; i < KVL_SIDES; i++) {
+    side[i] = (struct kvl_validate_side){.watch = kvl_watch_create(), .summary = &run.engine.summary};
+    ck_assert_ptr_nonnull(side[i].watch);
+  }
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    memset(&v, 0, sizeof v);
+    run.reads = cases[i].reads;
+    run.rows_checked = cases[i].rows;
+    run.engine.summary.steps = cases[i].steps;
+    kvl_validate_rows(&v, side, &run, &replay, cases[i].check);
+    ck_assert_str_eq(v.row[0].key, "rows_checked");
+    ck_assert_int_eq(v.row[0].verdict, cases[i].verdict);
+  }
+  for (int i = 0; i < KVL_SIDES; i++) {
+    kvl_watch_destroy(side[i].watch);
+  }
+}
+END_TEST
+
 START_TEST(a_plane_that_is_slow)
 {
   struct jittering j = {.config = {.seed = 3, .step_ns = 60000000, .copy_ns = 9000000}, .gpus = 1};
@@ -288,6 +324,7 @@ int main(void)
   tcase_add_test(tcase, right);
   tcase_add_test(tcase, a_plane_that_lies);
   tcase_add_test(tcase, a_plane_that_forgets);
+  tcase_add_test(tcase, a_plane_that_compares_nothing);
   tcase_add_test(tcase, a_plane_that_is_slow);
   tcase_add_loop_test(tcase, watched, 0, 6);
   tcase_add_test(tcase, stored);
