@@ -23,10 +23,10 @@ struct kvl_plane_request {
   uint64_t session;      /* whose selections and bytes these are */
   uint32_t input_tokens; /* history, complete on the host */
   uint32_t max_tokens;   /* input + maximum output */
-  /* Resident mode: the frame of each page of max_tokens, in which the request's history lies from first to last; valid during the call. No step's item has
-   * a map then. Other modes: NULL, 0. */
-  const kvl_frame *page_map;
-  uint32_t pages;
+  uint32_t pages;        /* resident mode: of max_tokens, an open one too; else 0 */
+  /* Resident mode: the policy, which says in which frames those pages lie from first to last (kvl_resid_reserved), to whom asks during the call; no step's
+   * item has a map then. Other modes: NULL. A map made for every request would add half to what simulating this mode takes. */
+  const struct kvl_resid *resid;
 };
 
 /* One request of a decode step. Query q (0 .. queries - 1) stands at token `tokens + q` and sees the rows that the tokens before it complete: the

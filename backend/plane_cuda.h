@@ -42,7 +42,7 @@ struct kvl_plane_cuda_config {
   uint32_t pool_blocks, pool_rows_per_block; /* largest pool of a query; 0: none */
   uint64_t compute_hbm_bytes;       /* what the model's own layers read from HBM in a step */
   uint64_t host_pool_bytes;         /* most pinned memory, all GPUs together; not looked at in resident mode */
-  bool resident;                    /* resident mode: requests are opened with their page maps; no hot rows, no bank, no prefetch in `device` and `stages` */
+  bool resident;                    /* resident mode: requests are opened with their policy; no hot rows, no bank, no prefetch in `device` and `stages` */
   enum kvl_check check;
   struct kvl_plane_inputs inputs;
 };

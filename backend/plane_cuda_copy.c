@@ -174,18 +174,17 @@ static int pages_by_kernel(struct cuda_gpu *g, const struct kvl_move *moves, uin
   return rc;
 }
 
-/* The rows of `tokens` tokens, an open page's too. Its list goes in parts, as above. */
+/* The rows of `tokens` tokens, an open page's too: as few lists as hold them, because many requests may be opened at once. */
 int kvl_cuda_history_to_frames(struct cuda_gpu *g, kvl_request slot, uint32_t tokens, struct kvl_err *err)
 {
   const struct cuda_plane *c = g->plane;
   const struct kvl_refdev_config *d = &c->config.device;
   uint32_t pages = tokens / d->page_tokens + (tokens % d->page_tokens != 0), count = 0;
-  struct kvl_segment *s = malloc((size_t)PAGES_AT_ONCE * d->caches * sizeof *s);
+  struct kvl_segment *s = malloc(((size_t)pages * d->caches + 1) * sizeof *s);
   if (s == NULL) {
     return kvl_err_set(err, -ENOMEM, "no memory for a history of %u pages", pages);
   }
-  int rc = 0;
-  for (uint32_t p = 0; rc == 0 && p < pages; p++) {
+  for (uint32_t p = 0; p < pages; p++) {
     for (uint32_t k = 0; k < d->caches; k++) {
       uint64_t piece = piece_bytes(c, k), from = p * piece, end = (uint64_t)(tokens / d->cache[k].tokens_per_row) * d->cache[k].row_bytes;
       if (from < end) {
@@ -193,11 +192,8 @@ int kvl_cuda_history_to_frames(struct cuda_gpu *g, kvl_request slot, uint32_t to
                                           .bytes = end - from < piece ? end - from : piece};
       }
     }
-    if (p + 1 == pages || (p + 1) % PAGES_AT_ONCE == 0) {
-      rc = kvl_cuda_segments(g, s, count, g->staging, g->arena, COPY_BLOCKS, g->fill, err);
-      count = 0;
-    }
   }
+  int rc = kvl_cuda_segments(g, s, count, g->staging, g->arena, COPY_BLOCKS, g->fill, err);
   free(s);
   return rc;
 }

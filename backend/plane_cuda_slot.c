@@ -284,10 +284,10 @@ int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_reques
   slot->page_map_version = UINT64_MAX;
   memset(slot->page_map, 0xff, c->pages_max * sizeof *slot->page_map);
   if (c->config.resident) {
-    if (r->page_map == NULL || r->pages > c->pages_max) {
-      return kvl_err_set(err, -EINVAL, "a request of resident mode wants a map of its pages, %u at most; this one has %u", c->pages_max, r->pages);
+    if (r->resid == NULL || r->pages > c->pages_max) {
+      return kvl_err_set(err, -EINVAL, "a request of resident mode has frames for %u pages at most; this one is said to have %u", c->pages_max, r->pages);
     }
-    memcpy(slot->page_map, r->page_map, r->pages * sizeof *slot->page_map);
+    kvl_resid_reserved(r->resid, r->slot, slot->page_map, r->pages);
     slot->pages = r->pages;
   }
   /* Nobody may still write or read what the slot's last request left: its write-back, page copies from its history, the comparison of its last step. In

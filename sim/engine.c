@@ -204,12 +204,6 @@ static int open_engine(struct engine *e)
   if (e->gpu == NULL || e->waiting == NULL || e->prefill == NULL) {
     return kvl_err_set(e->err, -ENOMEM, "no memory for %u decode GPUs", s->node.decode_gpus);
   }
-  if (s->mode == KVL_MODE_RESIDENT) {
-    e->resident_map = malloc(((size_t)kvl_engine_pages(e, kvl_load_tokens_max(e->config->load)) + 1) * sizeof *e->resident_map);
-    if (e->resident_map == NULL) {
-      return kvl_err_set(e->err, -ENOMEM, "no memory for the pages of a history");
-    }
-  }
   int rc = s->speculation.method == KVL_SPECULATION_NONE ? 0 : kvl_dspark_open(&e->dspark, s, e->config->slots, e->err);
   for (uint32_t i = 0; rc == 0 && i < s->node.decode_gpus; i++) {
     rc = open_gpu(e, &e->gpu[i]);
@@ -247,7 +241,6 @@ static void close_engine(struct engine *e)
     free(e->copy[i].moves);
   }
   free(e->copy);
-  free(e->resident_map);
   free(e->waiting);
   free(e->prefill);
   free(e->gpu);

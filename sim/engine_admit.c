@@ -6,12 +6,6 @@
 
 #include "sim/costs.h"
 
-uint32_t kvl_engine_pages(const struct engine *e, uint32_t tokens)
-{
-  uint32_t page = e->s->policy.page_tokens;
-  return tokens / page + (tokens % page != 0);
-}
-
 void kvl_engine_demand_of(const struct engine *e, const struct request *q, struct kvl_demand *demand, uint64_t *host_bytes)
 {
   struct kvl_session_bytes b;
@@ -112,10 +106,9 @@ int kvl_engine_admit_waiting(struct engine *e, uint32_t gpu)
     e->waiting_total--;
     struct kvl_plane_request pr = {.gpu = gpu, .slot = q->slot, .session = q->record.session,
                                    .input_tokens = q->record.input_tokens, .max_tokens = q->max_tokens};
-    if (e->resident_map != NULL) {
-      pr.page_map = e->resident_map;
-      pr.pages = kvl_engine_pages(e, q->max_tokens);
-      kvl_resid_reserved(g->resid, q->slot, e->resident_map, pr.pages);
+    if (e->s->mode == KVL_MODE_RESIDENT) {
+      pr.pages = q->max_tokens / e->s->policy.page_tokens + (q->max_tokens % e->s->policy.page_tokens != 0);
+      pr.resid = g->resid;
     }
     rc = e->plane->ops->request_open(e->plane, &pr, e->err);
     if (rc != 0) {

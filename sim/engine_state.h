@@ -108,7 +108,6 @@ struct engine {
   struct page_copy *copy;
   uint32_t copy_capacity;
   struct kvl_prefix_store *prefix;
-  kvl_frame *resident_map;         /* resident mode: by page, of the request being opened; else NULL */
   uint64_t host_used;
   uint64_t page_bytes, write_back_bytes_per_token;
   uint32_t sessions_max;           /* of one decode GPU */
@@ -133,7 +132,6 @@ int kvl_engine_finish(struct engine *e, uint32_t r);
 int kvl_engine_timeout(struct engine *e, uint32_t r);
 
 /* engine_admit.c */
-uint32_t kvl_engine_pages(const struct engine *e, uint32_t tokens); /* an open one too */
 void kvl_engine_demand_of(const struct engine *e, const struct request *q, struct kvl_demand *demand, uint64_t *host_bytes);
 uint32_t kvl_engine_growth_frames(const struct engine *e, const struct decode_gpu *g);
 void kvl_engine_account_plan(struct decode_gpu *g);

@@ -131,6 +131,26 @@ static uint32_t find(enum kvl_stage_kind kind, uint32_t number)
   return UINT32_MAX;
 }
 
+/* Resident mode: a page table's look-ups, one a selection, whatever the policy's keys say. */
+START_TEST(resident_mode)
+{
+  for (int i = 0; i < MODELS; i++) {
+    load(models[i].name);
+    scenario.mode = KVL_MODE_RESIDENT;
+    scenario.policy.layer_sharing = KVL_SHARING_OFF;
+    scenario.policy.prefetch = KVL_PREFETCH_PLAN;
+    build();
+    check_order();
+    ck_assert_uint_eq(setup.device.caches, models[i].caches);
+    ck_assert_uint_eq(setup.device.points, models[i].selections);
+    ck_assert_uint_eq(count(KVL_STAGE_READ), models[i].readers);
+    ck_assert_uint_eq(count(KVL_STAGE_WAIT) + count(KVL_STAGE_ANNOUNCE) + count(KVL_STAGE_END_GROUP) + count(KVL_STAGE_REPLAY), 0);
+    ck_assert_uint_eq(setup.device.hot_rows + setup.device.bank_rows, 0);
+    ck_assert_uint_gt(scenario.policy.hot_rows, 0);
+  }
+}
+END_TEST
+
 /* Layer 20 selects, then announces; 24 waits before it selects; the group ends with 36. Only that cache has a bank. */
 START_TEST(pool_of_v41)
 {
@@ -269,4 +289,4 @@ START_TEST(without_selections)
 }
 END_TEST
 
-KVL_TAP_MAIN("plane setup", what_shares, pool_of_v41, plan_of_glm, what_cannot_be, scenarios_refused, without_selections)
+KVL_TAP_MAIN("plane setup", what_shares, resident_mode, pool_of_v41, plan_of_glm, what_cannot_be, scenarios_refused, without_selections)

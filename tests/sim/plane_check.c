@@ -116,15 +116,19 @@ static void check_resident_map(struct check_plane *c, const struct kvl_plane_req
 {
   struct check_gpu *g = &c->gpu[r->gpu];
   uint32_t page = c->s->policy.page_tokens, pages = c->s->mode == KVL_MODE_RESIDENT ? (r->max_tokens + page - 1) / page : 0;
-  if (r->pages != pages || (r->page_map == NULL) != (c->s->mode != KVL_MODE_RESIDENT)) {
-    fault(c, "GPU %u: slot %u opened with a map of %u pages, not %u", r->gpu, r->slot, r->pages, pages);
+  if (r->pages != pages || (r->resid == NULL) != (c->s->mode != KVL_MODE_RESIDENT)) {
+    fault(c, "GPU %u: slot %u opened with %u pages, not %u", r->gpu, r->slot, r->pages, pages);
     return;
   }
-  for (uint32_t p = 0; p < pages; p++) {
-    kvl_frame frame = r->page_map[p];
+  kvl_frame *map = pages == 0 ? NULL : malloc(pages * sizeof *map);
+  if (map != NULL) {
+    kvl_resid_reserved(r->resid, r->slot, map, pages);
+  }
+  for (uint32_t p = 0; map != NULL && p < pages; p++) {
+    kvl_frame frame = map[p];
     if (frame < 0 || (uint32_t)frame >= c->frames) {
       fault(c, "GPU %u: page %u of slot %u is in frame %d of %u", r->gpu, p, r->slot, frame, c->frames);
-      return;
+      break;
     }
     struct seen_frame *f = &g->frame[frame];
     const struct seen_request *owner = &g->request[f->slot];
@@ -133,6 +137,7 @@ static void check_resident_map(struct check_plane *c, const struct kvl_plane_req
     }
     *f = (struct seen_frame){.state = FULL, .slot = r->slot, .life = g->request[r->slot].life, .page = (kvl_page)p};
   }
+  free(map);
 }
 
 static int check_request_open(struct kvl_plane *plane, const struct kvl_plane_request *r, struct kvl_err *err)
