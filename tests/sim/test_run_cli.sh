@@ -75,6 +75,16 @@ grep -q 'ended early at 0.1' err
 pass_or_fail $? 'a limit of simulated time is no error, and is said'
 expect 0 'requests_completed	200' run "$scenarios/mooncake-sample.json" --format=tsv --set=selection.source=none
 
+# The samples that ship press on their pools, in each mode: pages come and go, and fixed and adaptive mode select from the host; whole histories wait.
+for sample in mooncake-sample agent-sample; do
+  run run "$scenarios/$sample.json" --format=tsv --set=workload.requests=60 --set=mode=resident
+  waits=$(awk -F '\t' '$1 == "ttft_s_p90" { print $2 }' out)
+  run run "$scenarios/$sample.json" --format=tsv --set=workload.requests=60
+  [ $code -eq 0 ] && awk -F '\t' -v waits="$waits" '$1 == "selections_by_tier.host" && $2 > 1e5 || $1 == "pages_revoked" && $2 > 1e3 || $1 == "pages_given_back" && $2 > 0 || $1 == "ttft_s_p90" && $2 < waits / 1.5 { n++ }
+    END { exit n != 4 }' out
+  pass_or_fail $? "$sample presses on its pools"
+done
+
 # ---- run: usage ----
 expect 2 'which scenario?' run
 expect 2 'one scenario at a time' run small.json small.json
