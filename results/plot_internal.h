@@ -34,6 +34,16 @@ void kvl_plot_quote_path(FILE *script, const char *path);
 /* A logarithmic axis ('x' or 'y') a little wider than [low, high], 0 < low <= high, with tics at 1, 2, 5 of each decade while there are few. */
 void kvl_plot_log_axis(FILE *script, char axis, double low, double high);
 
+/* A point of a picture and the mark that stands beside it, in pixels of the drawing area, y upwards. */
+struct kvl_plot_mark {
+  double x, y;
+  uint32_t columns; /* of the mark's text; 0: a point without one */
+  double dx, dy;    /* filled in: the text's centre from the point */
+};
+/* Finds each mark a place in an area of width x height pixels where it covers no point and no other mark, or as few as can be; in order, the first place that
+ * will do. With more than a few hundred points each stands to the upper right of its own. */
+void kvl_plot_place_marks(struct kvl_plot_mark *mark, uint32_t count, double width, double height, double font);
+
 /* A legend of its own over the whole width, `rows` high, at the bottom of a picture: gnuplot's key would be as narrow as one panel. Between begin
  * and end, one entry a series; `with` is a plot style such as "lines dashtype 2 linecolor rgb '#000000'". */
 void kvl_plot_legend_begin(FILE *script, unsigned rows, double top);

@@ -21,6 +21,7 @@ struct pareto {
   struct kvl_sweep_axis_values series;
   uint32_t by_key;
   struct place *place; /* by rate, ascending; then by throughput, descending */
+  struct kvl_plot_mark *mark; /* where the number of each stands */
   uint32_t count, on_front;
 };
 
@@ -78,6 +79,32 @@ static struct kvl_plot_style style_of(const struct pareto *p, uint32_t s)
   return modes ? kvl_plot_style_of_mode(p->series.text[s], s) : kvl_plot_style_at(s);
 }
 
+/* The numbers of the front's points; the axes end at a tic, so that the area is a little less than filled. */
+static void number_front(FILE *script, const struct pareto *p)
+{
+  const double width = 780, height = 340, filled = 0.8;
+  double low[2] = {INFINITY, INFINITY}, high[2] = {-INFINITY, -INFINITY};
+  for (uint32_t i = 0; i < p->count; i++) {
+    low[0] = fmin(low[0], p->place[i].rate);
+    high[0] = fmax(high[0], p->place[i].rate);
+    low[1] = fmin(low[1], p->place[i].throughput);
+    high[1] = fmax(high[1], p->place[i].throughput);
+  }
+  for (uint32_t i = 0; i < p->count; i++) {
+    const struct place *at = &p->place[i];
+    p->mark[i] = (struct kvl_plot_mark){.x = width * (0.1 + (high[0] > low[0] ? filled * (at->rate - low[0]) / (high[0] - low[0]) : 0.4)),
+                                        .y = height * (0.1 + (high[1] > low[1] ? filled * (at->throughput - low[1]) / (high[1] - low[1]) : 0.4)),
+                                        .columns = !at->on_front ? 0 : at->point < 9 ? 1 : at->point < 99 ? 2 : at->point < 999 ? 3 : 5};
+  }
+  kvl_plot_place_marks(p->mark, p->count, width, height, 10);
+  for (uint32_t i = 0; i < p->count; i++) {
+    if (p->place[i].on_front) {
+      (void)fprintf(script, "set label '%u' at %.9g, %.9g center offset graph %.4f, graph %.4f font ',10' textcolor rgb '#222222' front\n", (unsigned)p->place[i].point + 1,
+                    p->place[i].rate, p->place[i].throughput, p->mark[i].dx / width, p->mark[i].dy / height);
+    }
+  }
+}
+
 static void write_script(FILE *script, const char *numbers, const void *context)
 {
   const struct pareto *p = context;
@@ -99,6 +126,9 @@ static void write_script(FILE *script, const char *numbers, const void *context)
   (void)fputs(" at screen 0.01, screen 0.905 left textcolor rgb '#444444' font ',11'\nset tmargin at screen 0.86\nset bmargin at screen 0.2\n"
               "set lmargin at screen 0.1\nset rmargin at screen 0.97\nset grid xtics ytics\nset offsets graph 0.05, graph 0.05, graph 0.08, graph 0.05\n"
               "set xlabel 'rate of one request (p50), tok/s' offset 0,0.3\nset ylabel 'output throughput, tok/s'\n", script);
+  if (p->on_front <= 20) {
+    number_front(script, p);
+  }
   (void)fprintf(script, "set key at screen 0.5, screen 0.035 center center horizontal maxrows %u Left reverse samplen 1.5\nplot ", p->series.count > 4 ? 2u : 1u);
   kvl_plot_quote_path(script, numbers);
   (void)fputs(" skip 1 using ($4==1?$2:1/0):3 with lines linewidth 1.5 dashtype 2 linecolor rgb '#666666' title 'front'", script);
@@ -115,11 +145,6 @@ static void write_script(FILE *script, const char *numbers, const void *context)
       (void)snprintf(entry, sizeof entry, strcmp(key, "mode") == 0 ? "%.0s%s" : "%.60s %s", kvl_sweep_key_word(key), p->series.text[s]);
     }
     kvl_plot_quote(script, entry);
-  }
-  if (p->on_front <= 20) {
-    (void)fputs(", ", script);
-    kvl_plot_quote_path(script, numbers);
-    (void)fputs(" skip 1 using ($4==1?$2:1/0):3:6 with labels offset 0.8,0.7 left font ',10' textcolor rgb '#222222' notitle", script);
   }
   (void)fputs("\n", script);
 }
@@ -139,7 +164,8 @@ int kvl_plot_pareto(const struct kvl_plot *plot, const struct kvl_sweep_table *t
     p.series.count = 1;
   }
   p.place = code == 0 ? calloc(points, sizeof *p.place) : NULL;
-  if (code == -ENOMEM || (code == 0 && p.place == NULL)) {
+  p.mark = code == 0 ? calloc(points, sizeof *p.mark) : NULL;
+  if (code == -ENOMEM || (code == 0 && (p.place == NULL || p.mark == NULL))) {
     code = kvl_err_set(err, -ENOMEM, "out of memory");
   }
   if (code == 0 && p.series.count > KVL_PLOT_SERIES_MAX) {
@@ -165,6 +191,7 @@ int kvl_plot_pareto(const struct kvl_plot *plot, const struct kvl_sweep_table *t
   }
   free(point);
   free(p.place);
+  free(p.mark);
   if (by != NONE) {
     kvl_sweep_axis_free(&p.series);
   }

@@ -517,6 +517,7 @@ struct tradeoff {
   const struct kvl_stored_run *const *run;
   const char *const *marks;
   uint32_t count;
+  struct kvl_plot_mark *place;
 };
 
 static uint32_t mode_colour(const char *mode)
@@ -528,17 +529,34 @@ static void write_tradeoff(FILE *script, int narrow, const void *context)
 {
   const struct tradeoff *t = context;
   double x_max = 0.0, y_max = 0.0;
-  (void)narrow;
   for (uint32_t r = 0; r < t->count; r++) {
     const struct kvl_summary *s = &t->run[r]->summary;
     x_max = s->request_rate_tok_per_s_p10 > x_max ? s->request_rate_tok_per_s_p10 : x_max;
     y_max = s->output_throughput_tok_per_s > y_max ? s->output_throughput_tok_per_s : y_max;
+  }
+  x_max = x_max > 0.0 ? 1.12 * x_max : 1.0;
+  y_max = y_max > 0.0 ? 1.1 * y_max : 1.0;
+  /* the area inside of the margins, as they come out with these fonts */
+  double width = narrow ? 285 : 760, height = narrow ? 222 : 265, font = narrow ? 12 : 14;
+  for (uint32_t r = 0; r < t->count; r++) {
+    const struct kvl_summary *s = &t->run[r]->summary;
+    t->place[r] = (struct kvl_plot_mark){.x = width * s->request_rate_tok_per_s_p10 / x_max, .y = height * s->output_throughput_tok_per_s / y_max,
+                                         .columns = (uint32_t)kvl_text_columns(t->marks[r])};
+  }
+  kvl_plot_place_marks(t->place, t->count, width, height, font);
+  for (uint32_t r = 0; r < t->count; r++) {
+    const struct kvl_summary *s = &t->run[r]->summary;
     (void)fprintf(script, "set label %u ", r + 1);
     kvl_plot_quote(script, t->marks[r]);
-    (void)fprintf(script, " at %.9g, %.9g offset 0.8, 0.4 textcolor rgb '#222222' front\n", s->request_rate_tok_per_s_p10, s->output_throughput_tok_per_s);
+    (void)fprintf(script, " at %.9g, %.9g center offset graph %.4f, graph %.4f textcolor rgb '#222222' front\n", s->request_rate_tok_per_s_p10,
+                  s->output_throughput_tok_per_s, t->place[r].dx / width, t->place[r].dy / height);
+    if (hypot(t->place[r].dx, t->place[r].dy) > 1.8 * font) { /* whose it is */
+      (void)fprintf(script, "set arrow from %.9g, %.9g to %.9g, %.9g nohead linecolor rgb '#999999' back\n", s->request_rate_tok_per_s_p10, s->output_throughput_tok_per_s,
+                    s->request_rate_tok_per_s_p10 + 0.75 * t->place[r].dx / width * x_max, s->output_throughput_tok_per_s + 0.7 * t->place[r].dy / height * y_max);
+    }
   }
   (void)fprintf(script, "set xrange [0:%.9g]\nset yrange [0:%.9g]\nset grid xtics\nset xlabel 'rate of one request, the slowest tenth, tok/s'\n"
-                "set ylabel 'output, tok/s'\n", x_max > 0.0 ? 1.12 * x_max : 1.0, y_max > 0.0 ? 1.1 * y_max : 1.0);
+                "set ylabel 'output, tok/s'\n", x_max, y_max);
   const char *separator = "";
   for (uint32_t c = 0; c < 4; c++) {
     (void)fprintf(script, "$m%u << EOD\n", c);
@@ -567,7 +585,10 @@ int kvl_report_tradeoff(struct kvl_report *report, const char *gnuplot, const st
                         uint32_t count, struct kvl_err *err)
 {
   static const char *const names[] = {"resident", "fixed", "adaptive", "other"};
-  struct tradeoff t = {runs, marks, count};
+  struct tradeoff t = {runs, marks, count, calloc(count + 1u, sizeof *t.place)};
+  if (t.place == NULL) {
+    return kvl_err_set(err, -ENOMEM, "out of memory for the picture of the trade");
+  }
   struct kvl_report_key key[4];
   uint32_t keys = 0;
   for (uint32_t c = 0; c < 4; c++) {
@@ -581,5 +602,7 @@ int kvl_report_tradeoff(struct kvl_report *report, const char *gnuplot, const st
   struct kvl_report_picture p = {.title = "The trade: throughput against the rate of one request", .see = "Up is more output for the whole node, right is a faster answer for each "
                                  "client (nine requests in ten are at least as fast). A run below and to the left of another loses on both.",
                                  .key = key, .keys = keys, .write = write_tradeoff, .context = &t, .wide_height = 340, .narrow_height = 290};
-  return kvl_report_draw(report, gnuplot, &p, err);
+  int rc = kvl_report_draw(report, gnuplot, &p, err);
+  free(t.place);
+  return rc;
 }

@@ -88,6 +88,12 @@ plant layering.sh policy-system backend/admission.c '#include <time.h>'
 plant layering.sh reference-system kernels/system.c '#include <stdio.h>'
 reap layering.sh
 
+sh "$here/pictures.sh" "$tree" || { echo "pictures.sh complains about a clean tree"; status=1; }
+plant pictures.sh picture-unused docs/a.png ''
+plant pictures.sh picture-missing docs/a.md '![not there](b.png) ![there](../shown.png)'
+touch "$tree/shown.png"
+reap pictures.sh
+
 printf 'void *malloc(unsigned long n);\nvoid *kvl_f(void);\nvoid *kvl_f(void) { return malloc(1); }\n' >"$tree/a.c"
 printf 'int kvl_g(void);\nint kvl_g(void) { return 1; }\n' >"$tree/b.c"
 (cd "$tree" && cc -c a.c b.c && ar rcs a.a a.o && ar rcs b.a b.o) || status=1
@@ -97,7 +103,7 @@ case $(sh "$here/symbols.sh" nm "$tree/b.a" "$tree/a.a") in
 *) echo "symbols.sh does not notice malloc"; status=1 ;;
 esac
 
-for script in banned.sh text.sh layering.sh; do
+for script in banned.sh text.sh layering.sh pictures.sh; do
   for rule in $(sh "$here/$script" --rules); do
     case " $planted " in
     *" $script:$rule "*) ;;

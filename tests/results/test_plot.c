@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "results/plot.h"
+#include "results/plot_internal.h"
 #include "tests/results/fixture.h"
 
 static struct kvl_err err;
@@ -249,6 +249,48 @@ START_TEST(labels_reach_the_picture)
 }
 END_TEST
 
+/* Of `count` points with marks of `columns` letters, those whose mark covers a point or another mark, by the same measure of a letter in pixels. */
+static int covered(struct kvl_plot_mark *mark, uint32_t count, uint32_t columns)
+{
+  const double font = 14;
+  int bad = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    mark[i].columns = columns;
+  }
+  kvl_plot_place_marks(mark, count, 760, 265, font);
+  for (uint32_t i = 0; i < count; i++) {
+    double x = mark[i].x + mark[i].dx, y = mark[i].y + mark[i].dy, half = 0.3 * font * columns;
+    int here = x < half || x > 760 - half || y < font / 2 || y > 265 - font / 2;
+    for (uint32_t j = 0; j < count; j++) {
+      here = here || (fabs(x - mark[j].x) < half + 0.3 * font && fabs(y - mark[j].y) < 0.8 * font);
+      here = here || (j != i && fabs(x - mark[j].x - mark[j].dx) < 2 * half && fabs(y - mark[j].y - mark[j].dy) < font);
+    }
+    bad += here;
+  }
+  return bad;
+}
+
+START_TEST(marks_lie_on_nothing)
+{
+  struct kvl_plot_mark row[] = {{.x = 350, .y = 130}, {.x = 367, .y = 129}, {.x = 384, .y = 131}}, corner[] = {{.x = 758, .y = 263}, {.x = 1, .y = 1}}, heap[8], many[40];
+  ck_assert_int_eq(covered(row, 3, 1), 0); /* three modes of nearly the same rate */
+  ck_assert_int_eq(covered(row, 3, 3), 0);
+  ck_assert_int_eq(covered(corner, 2, 2), 0);
+  for (int i = 0; i < 8; i++) {
+    heap[i] = (struct kvl_plot_mark){.x = 300, .y = 100}; /* the same run eight times */
+  }
+  ck_assert_int_eq(covered(heap, 8, 1), 0);
+  for (uint32_t i = 0; i < 40; i++) {
+    many[i] = (struct kvl_plot_mark){.x = 20 + i * 271 % 720, .y = 20 + i * 89 % 225};
+  }
+  ck_assert_int_eq(covered(many, 40, 2), 0);
+  struct kvl_plot_mark again[40];
+  memcpy(again, many, sizeof again);
+  kvl_plot_place_marks(again, 40, 760, 265, 14);
+  ck_assert_int_eq(memcmp(again, many, sizeof again), 0);
+}
+END_TEST
+
 START_TEST(refuses_what_it_cannot_draw)
 {
   static const struct {
@@ -364,6 +406,7 @@ int main(void)
   tcase_add_test(tcase, numbers_are_right_even_without_gnuplot);
   tcase_add_test(tcase, draws_png_and_svg_whatever_the_names);
   tcase_add_test(tcase, labels_reach_the_picture);
+  tcase_add_test(tcase, marks_lie_on_nothing);
   tcase_add_test(tcase, refuses_what_it_cannot_draw);
   tcase_add_test(tcase, one_sample_and_one_request_are_enough);
   tcase_add_test(tcase, a_gpu_without_requests_is_idle);
