@@ -3,13 +3,12 @@
 # nothing), what it says where there is no GPU, what it leaves when it fails or is killed, and that scenarios take its descriptors. Prints TAP.
 #
 #   test_calibrate_cli.sh KVLOAN KVLOAN_FAKE
+. "$(dirname "$0")/../base/tap.sh"
 program=$1 fake=$2
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-n=0 failed=0
-
-check() { # check NAME, with the outcome of the last command
-  if [ $? -eq 0 ]; then echo "ok $((n += 1)) - $1"; else echo "not ok $((n += 1)) - $1"; failed=1; fi
+check() { # NAME, with the outcome of the last command
+  pass_or_fail $? "$1"
 }
 one_line() { [ "$(wc -l <"$1")" -eq 1 ]; }
 
@@ -119,5 +118,4 @@ done
 [ $? -eq 1 ] && one_line "$work/err" && grep -q "$work/no/such" "$work/err" && [ $bad -eq 0 ]
 check "files that are none: one line, exit 1"
 
-echo "1..$n"
-exit $failed
+finish

@@ -73,6 +73,7 @@ plant text.sh tab sim/tab.c '\tint x;'
 plant text.sh carriage-return sim/a.c 'int x;\r'
 plant text.sh machine-path tests/a.sh 'cat /ro''ot/secret'
 plant text.sh registry-host README.md 'from https://py''pi.org/simple'
+plant text.sh own-tap tests/b.sh 'echo "not ok 1 - a"'
 reap text.sh
 
 plant layering.sh kernels-include kernels/a.c '#include "backend/residency.h"'

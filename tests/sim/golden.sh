@@ -3,22 +3,21 @@
 #
 #   golden.sh KVLOAN GOLDEN-FOLDER             compares; prints TAP
 #   golden.sh KVLOAN GOLDEN-FOLDER --update    writes the expected files anew: look at the difference before it is committed, and say why in the commit
+. "$(dirname "$0")/../base/tap.sh"
 program=$1 golden=$2 update=${3-}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-n=0 failed=0
 
-# run SCENARIO THREADS FILE: the summary without what depends on the machine
-run() {
+# summary SCENARIO THREADS FILE: the summary without what depends on the machine
+summary() {
   "$program" run "$1" --format=json --threads="$2" >"$work/json" 2>"$work/err" &&
     grep -vE '^  "(wall_s|selections_per_wall_s|peak_memory_bytes)":' "$work/json" >"$3"
 }
 
 for scenario in "$golden"/*.json; do
-  n=$((n + 1))
   name=$(basename "$scenario" .json)
   ok=yes
-  run "$scenario" 1 "$work/one" && run "$scenario" 3 "$work/two" || { ok=no; sed 's/^/# /' "$work/err"; }
+  summary "$scenario" 1 "$work/one" && summary "$scenario" 3 "$work/two" || { ok=no; sed 's/^/# /' "$work/err"; }
   if [ $ok = yes ] && ! cmp -s "$work/one" "$work/two"; then
     ok=no
     echo "# two runs of $name differ:"
@@ -31,8 +30,7 @@ for scenario in "$golden"/*.json; do
     echo "# $name is not what it was (< stored, > now); if that is meant: golden.sh KVLOAN GOLDEN-FOLDER --update"
     sed 's/^/# /' "$work/diff"
   fi
-  [ $ok = yes ] || failed=1
-  [ $ok = yes ] && echo "ok $n - $name" || echo "not ok $n - $name"
+  [ $ok = yes ]
+  pass_or_fail $? "$name"
 done
-echo "1..$n"
-exit $failed
+finish

@@ -2,13 +2,12 @@
 # kvloan dspark-table, what speculation does to a run's label, and what scenario check says about it. Prints TAP.
 #
 #   test_dspark_cli.sh KVLOAN
+. "$(dirname "$0")/../base/tap.sh"
 program=$1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-n=0 failed=0
-
-check() { # check NAME, with the outcome of the last command
-  if [ $? -eq 0 ]; then echo "ok $((n += 1)) - $1"; else echo "not ok $((n += 1)) - $1"; failed=1; fi
+check() { # NAME, with the outcome of the last command
+  pass_or_fail $? "$1"
 }
 
 small="--set=speculation=deepseek-v4.1-flash.dspark --set=workload.input_tokens=20000 --set=workload.cached_tokens=19000 --set=workload.requests=24
@@ -21,11 +20,11 @@ awk -F, '{ want = 13.26 + 0.1903 * $1; if ($2 - want > 1e-6 || want - $2 > 1e-6)
 check "the table of resident mode is the profile's law"
 
 # 2: scheduled by it, a run is what it is when the scheduler knows the profile.
-run() { # run FILE SPECULATION
+stored() { # FILE SPECULATION
   "$program" run published-256 $small --set=mode=resident --set=speculation="$2" --store="$work/runs.db" --format=json 2>/dev/null |
     grep -vE '"(name|wall_s|selections_per_wall_s|peak_memory_bytes)":' >"$work/$1"
 }
-run known deepseek-v4.1-flash.dspark && run tuned "$work/resident.json" && grep -q '"drafts_verified": [1-9]' "$work/known" && cmp -s "$work/known" "$work/tuned"
+stored known deepseek-v4.1-flash.dspark && stored tuned "$work/resident.json" && grep -q '"drafts_verified": [1-9]' "$work/known" && cmp -s "$work/known" "$work/tuned"
 check "a run with the right table equals one that knows"
 
 # 3: each table is a row of its own.
@@ -73,5 +72,4 @@ check "a tail that does not hold a step"
 [ $? -eq 1 ] && grep -q 'speculation alone takes' "$work/err"
 check "drafts that leave no room for sessions"
 
-echo "1..$n"
-exit $failed
+finish

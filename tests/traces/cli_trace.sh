@@ -2,41 +2,27 @@
 # kvloan trace from the outside: exit codes, one-line messages, what is left behind. Speaks TAP.
 # usage: cli_trace.sh KVLOAN FOLDER_WITH_GOLDEN_FILES
 set -u
-kvloan=$(realpath "$1") # the test runner gives a path relative to the build folder
-golden=$2
+. "$(dirname "$0")/../base/tap.sh"
+program=$(absolute "$1") golden=$(absolute "$2") # the test runner gives a path relative to the build folder
 work=$(mktemp -d "${TMPDIR:-/tmp}/kvl-cli.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-n=0
-
-report() { # ok|"not ok" NAME
-  n=$((n + 1))
-  echo "$1 $n - $2"
-}
 
 # expect CODE TEXT ARGUMENTS...: exit code CODE, TEXT somewhere in what is printed; a failure is one line on stderr and nothing on stdout.
 expect() {
   want=$1 text=$2
   shift 2
-  "$kvloan" trace "$@" >out 2>err
-  got=$?
-  if [ "$got" -ne "$want" ]; then
-    report "not ok" "trace $*: exit $got, not $want: $(head -c 300 err)"
-  elif [ -n "$text" ] && ! cat out err | grep -qF -e "$text"; then
-    report "not ok" "trace $*: no '$text' in: $(cat out err | head -c 300)"
-  elif [ "$want" -ne 0 ] && { [ "$(wc -l <err)" -ne 1 ] || [ -s out ]; }; then
-    report "not ok" "trace $*: more than one line: $(cat out err | head -c 300)"
-  elif [ "$want" -eq 0 ] && [ -s err ]; then
-    report "not ok" "trace $*: talk where there is no terminal: $(head -c 300 err)"
-  else
-    report ok "trace $*"
-  fi
+  run trace "$@"
+  [ "$code" -eq "$want" ] && { [ -z "$text" ] || cat out err | grep -qF -e "$text"; } &&
+    if [ "$want" -ne 0 ]; then [ "$(wc -l <err)" -eq 1 ] && [ ! -s out ]; else [ ! -s err ]; fi
+  pass_or_fail $? "trace $*"
 }
 
 holds() { # NAME COMMAND...
   name=$1
   shift
-  if "$@" >/dev/null 2>&1; then report ok "$name"; else report "not ok" "$name"; fi
+  "$@" >/dev/null 2>&1
+  pass_or_fail $? "$name"
 }
 
 small="--k=16 --context=1000 --sessions=2 --steps=50 --seed=7"
@@ -100,7 +86,7 @@ expect 1 "missing/x.kvt: cannot be made: No such file or directory" gen --out=mi
 holds "nothing half written is left" sh -c '! ls ./*.partial* 2>/dev/null && [ ! -e x.kvt ]'
 
 # Ctrl-C: ends by itself, leaves nothing.
-"$kvloan" trace gen --out=long.kvt --model=deepseek-v4.1-flash --sessions=4000 >out 2>err &
+"$program" trace gen --out=long.kvt --model=deepseek-v4.1-flash --sessions=4000 >out 2>err &
 pid=$!
 tries=0
 while [ $tries -lt 100 ] && ! ls long.kvt.partial* >/dev/null 2>&1; do
@@ -112,4 +98,4 @@ wait $pid
 code=$?
 holds "an interrupted gen says so and fails" sh -c "[ $code -eq 1 ] && grep -q 'interrupted; nothing was kept' err"
 holds "an interrupted gen leaves nothing" sh -c '! ls long.kvt* 2>/dev/null'
-echo "1..$n"
+finish
