@@ -5,13 +5,10 @@
 #include <check.h>
 #include <stddef.h>
 
-static inline int kvl_tap_run(const char *name, const TTest *const *tests, size_t count)
+/* A case with fixtures, loops or a time limit of its own, made by tcase_create; 0, or 1 when a test failed. */
+static inline int kvl_tap_run_case(const char *name, TCase *tcase)
 {
   Suite *suite = suite_create(name);
-  TCase *tcase = tcase_create(name);
-  for (size_t i = 0; i < count; i++) {
-    tcase_add_test(tcase, tests[i]);
-  }
   suite_add_tcase(suite, tcase);
   SRunner *runner = srunner_create(suite);
   srunner_set_tap(runner, "-");
@@ -19,6 +16,15 @@ static inline int kvl_tap_run(const char *name, const TTest *const *tests, size_
   int failed = srunner_ntests_failed(runner);
   srunner_free(runner);
   return failed != 0;
+}
+
+static inline int kvl_tap_run(const char *name, const TTest *const *tests, size_t count)
+{
+  TCase *tcase = tcase_create(name);
+  for (size_t i = 0; i < count; i++) {
+    tcase_add_test(tcase, tests[i]);
+  }
+  return kvl_tap_run_case(name, tcase);
 }
 
 #define KVL_TAP_MAIN(name, ...)                                                   \

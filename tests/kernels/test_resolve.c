@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/resolve_ref.h"
+#include "tests/base/tap.h"
 
 enum { HOT = 100000, BANK = 200000, TAIL = 300000, SCRATCH = 400000, OVERFLOW = 500000, FRAMES = 1000000, LANES = 4096 };
 
@@ -276,7 +277,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("resolve");
   TCase *c = tcase_create("resolve");
   tcase_add_test(c, worked_step);
   tcase_add_test(c, fresh_rows_are_no_victims);
@@ -289,11 +289,5 @@ int main(void)
   tcase_add_test(c, history_has_limits);
   tcase_add_test(c, too_many_lanes_change_nothing);
   tcase_add_test(c, slots_beyond_16_bits);
-  suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("resolve", c);
 }

@@ -8,6 +8,7 @@
 #include "backend/base/rng.h"
 #include "kernels/pattern.h"
 #include "kernels/step.h"
+#include "tests/base/tap.h"
 
 /* ---- pattern ---- */
 
@@ -356,7 +357,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("step");
   TCase *c = tcase_create("step");
   tcase_add_test(c, jumping_ahead_is_iterating);
   tcase_add_test(c, the_pattern_tells_rows_apart);
@@ -366,11 +366,5 @@ int main(void)
   tcase_add_test(c, end_sums_and_finds_the_first_mismatch);
   tcase_add_test(c, bank_copies_land_in_their_slots);
   tcase_add_test(c, parts_of_rows_are_read_alone);
-  suite_add_tcase(suite, c);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("step", c);
 }

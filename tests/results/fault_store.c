@@ -19,6 +19,7 @@
 #include "results/select.h"
 #include "results/store.h"
 #include "tests/base/fault_alloc.h"
+#include "tests/base/tap.h"
 #include "tests/results/fault_sqlite.h"
 #include "tests/results/fault_vfs.h"
 #include "tests/results/fixture.h"
@@ -492,7 +493,6 @@ int main(int argc, char **argv)
     return 1;
   }
   fault_vfs_install();
-  Suite *suite = suite_create("fault_store");
   TCase *tcase = tcase_create("fault_store");
   tcase_set_timeout(tcase, 120);
   tcase_add_checked_fixture(tcase, setup, teardown);
@@ -504,11 +504,5 @@ int main(int argc, char **argv)
   tcase_add_test(tcase, random_damage_is_survived);
   tcase_add_loop_test(tcase, killed_at_any_moment, 0, 2);
   tcase_add_loop_test(tcase, several_processes_write_at_once, 0, 20);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("fault_store", tcase);
 }

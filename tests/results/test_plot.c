@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "results/plot_internal.h"
+#include "tests/base/tap.h"
 #include "tests/results/fixture.h"
 
 static struct kvl_err err;
@@ -399,7 +400,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("plot");
   TCase *tcase = tcase_create("plot");
   tcase_set_timeout(tcase, 120);
   tcase_add_checked_fixture(tcase, setup, teardown);
@@ -410,11 +410,5 @@ int main(void)
   tcase_add_test(tcase, refuses_what_it_cannot_draw);
   tcase_add_test(tcase, one_sample_and_one_request_are_enough);
   tcase_add_test(tcase, a_gpu_without_requests_is_idle);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("plot", tcase);
 }

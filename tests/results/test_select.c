@@ -10,6 +10,7 @@
 #include "results/compare.h"
 #include "results/rows.h"
 #include "results/select.h"
+#include "tests/base/tap.h"
 #include "tests/results/fixture.h"
 
 /* ---- selection ---- */
@@ -256,7 +257,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("select");
   TCase *tcase = tcase_create("select");
   tcase_add_checked_fixture(tcase, fill, NULL);
   tcase_add_test(tcase, finds_one_run);
@@ -265,11 +265,5 @@ int main(void)
   tcase_add_test(tcase, differences);
   tcase_add_test(tcase, compares_runs);
   tcase_add_test(tcase, rows_as_json_and_tsv);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("select", tcase);
 }

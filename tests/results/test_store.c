@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "results/store.h"
+#include "tests/base/tap.h"
 #include "tests/results/fixture.h"
 
 static struct kvl_err err;
@@ -514,7 +515,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("store");
   TCase *tcase = tcase_create("store");
   tcase_set_timeout(tcase, 60);
   tcase_add_checked_fixture(tcase, setup, teardown);
@@ -533,11 +533,5 @@ int main(void)
   tcase_add_test(tcase, read_only_places);
   tcase_add_test(tcase, a_log_that_was_left_behind);
   tcase_add_test(tcase, people_can_read_it_with_sql);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("store", tcase);
 }

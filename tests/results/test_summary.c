@@ -8,6 +8,7 @@
 
 #include "results/summary.h"
 #include "results/text.h"
+#include "tests/base/tap.h"
 #include "tests/results/fixture.h"
 
 /* Every key that the outside relies on. A change here is a change for everybody who reads our JSON. */
@@ -245,7 +246,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("summary");
   TCase *tcase = tcase_create("summary");
   tcase_add_loop_test(tcase, writes_what_the_golden_files_say, 0, 6);
   tcase_add_test(tcase, json_parses_and_reads_back_exactly);
@@ -255,11 +255,5 @@ int main(void)
   tcase_add_test(tcase, every_key_is_documented);
   tcase_add_test(tcase, doubles_read_back);
   tcase_add_test(tcase, numbers_for_people);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? 0 : 1;
+  return kvl_tap_run_case("summary", tcase);
 }

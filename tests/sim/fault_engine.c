@@ -444,7 +444,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("engine faults");
   TCase *tcase = tcase_create("engine faults");
   tcase_set_timeout(tcase, 120);
   tcase_add_loop_test(tcase, device, 0, 6);
@@ -455,11 +454,5 @@ int main(void)
   tcase_add_test(tcase, workload_breaks);
   tcase_add_test(tcase, stopped);
   tcase_add_loop_test(tcase, stored_moves_add_up, 0, 6);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return kvl_tap_run_case("engine faults", tcase);
 }

@@ -9,6 +9,7 @@
 
 #include "sim/replay.h"
 #include "tests/base/fault_alloc.h"
+#include "tests/base/tap.h"
 #include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
 
@@ -216,7 +217,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("record and replay faults");
   TCase *tcase = tcase_create("record and replay faults");
   tcase_set_timeout(tcase, 60);
   tcase_add_checked_fixture(tcase, set_up, tear_down);
@@ -224,11 +224,5 @@ int main(void)
   tcase_add_test(tcase, recording_on_a_full_disk);
   tcase_add_test(tcase, an_older_log_survives);
   tcase_add_test(tcase, replaying_without_memory);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return kvl_tap_run_case("record and replay faults", tcase);
 }

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "backend/base/rng.h"
+#include "tests/base/tap.h"
 #include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
 
@@ -405,7 +406,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("decision log");
   TCase *tcase = tcase_create("decision log");
   tcase_set_timeout(tcase, 60);
   tcase_add_unchecked_fixture(tcase, record, NULL);
@@ -419,11 +419,5 @@ int main(void)
   tcase_add_test(tcase, answers);
   tcase_add_test(tcase, counts);
   tcase_add_test(tcase, ends);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return kvl_tap_run_case("decision log", tcase);
 }

@@ -10,6 +10,7 @@
 #include "sim/scenario.h"
 #include "sim/validate.h"
 #include "sim/validate_rows.h"
+#include "tests/base/tap.h"
 #include "tests/sim/plane_forward.h"
 #include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
@@ -318,7 +319,6 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("validate");
   TCase *tcase = tcase_create("validate");
   tcase_set_timeout(tcase, 60);
   tcase_add_test(tcase, right);
@@ -328,11 +328,5 @@ int main(void)
   tcase_add_test(tcase, a_plane_that_is_slow);
   tcase_add_loop_test(tcase, watched, 0, 6);
   tcase_add_test(tcase, stored);
-  suite_add_tcase(suite, tcase);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed != 0;
+  return kvl_tap_run_case("validate", tcase);
 }

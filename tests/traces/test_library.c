@@ -2,6 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/base/tap.h"
 #include "traces/selection.h"
 
 enum { INPUT = 20000, STEPS = 40, SESSIONS = 3, QUERIES = 4, BLOCKS = 300 };
@@ -77,15 +78,8 @@ END_TEST
 
 int main(void)
 {
-  Suite *suite = suite_create("library");
   TCase *t = tcase_create("library");
   tcase_add_loop_test(t, same_rows_as_the_generator, 0, 2);
   tcase_add_test(t, nothing_to_keep_is_an_error);
-  suite_add_tcase(suite, t);
-  SRunner *runner = srunner_create(suite);
-  srunner_set_tap(runner, "-");
-  srunner_run_all(runner, CK_SILENT);
-  int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return kvl_tap_run_case("library", t);
 }
