@@ -3,32 +3,10 @@
 
 #include <errno.h>
 
+#include "kernels/heap_ref.h"
+
 /* Pools come sorted from an indexer; a heap sort is the safety net. */
-static void sort_rows(kvl_row *a, uint32_t n)
-{
-  for (uint32_t start = n / 2, end = n; end > 1;) {
-    if (start > 0) {
-      start--;
-    } else {
-      end--;
-      kvl_row top = a[0];
-      a[0] = a[end];
-      a[end] = top;
-    }
-    uint32_t root = start;
-    for (uint32_t child; (child = 2 * root + 1) < end; root = child) {
-      if (child + 1 < end && a[child] < a[child + 1]) {
-        child++;
-      }
-      if (a[root] >= a[child]) {
-        break;
-      }
-      kvl_row top = a[root];
-      a[root] = a[child];
-      a[child] = top;
-    }
-  }
-}
+KVL_HEAP_SORT(sort_rows, kvl_row)
 
 /* The committed rows of a pool, ascending, each once. */
 struct pool {

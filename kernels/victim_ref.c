@@ -1,37 +1,10 @@
 /* Which hot slot makes room: LRU and FIFO from a lazily sorted list, random by rejection. See state_ref.h for why the list is exact. */
+#include "kernels/heap_ref.h"
 #include "kernels/state_ref.h"
 
 enum { BUCKETS = 2048, RANDOM_TRIES = 32, AHEAD = 8 };
 
-/* In-place heap sort of one bucket: no memory, no recursion, never quadratic. */
-static void sort_bucket(uint64_t *a, uint32_t n)
-{
-  if (n < 2) {
-    return;
-  }
-  for (uint32_t start = n / 2, end = n; end > 1;) {
-    if (start > 0) {
-      start--;
-    } else {
-      end--;
-      uint64_t top = a[0];
-      a[0] = a[end];
-      a[end] = top;
-    }
-    uint32_t root = start;
-    for (uint32_t child; (child = 2 * root + 1) < end; root = child) {
-      if (child + 1 < end && a[child] < a[child + 1]) {
-        child++;
-      }
-      if (a[root] >= a[child]) {
-        break;
-      }
-      uint64_t top = a[root];
-      a[root] = a[child];
-      a[child] = top;
-    }
-  }
-}
+KVL_HEAP_SORT(sort_bucket, uint64_t)
 
 /* Lists every slot whose stamp is older than this transaction, ascending by (stamp, slot): one counting pass over stamps (slots come in
  * order, so equal stamps stay sorted); when the stamps range too far for one bucket each, buckets of several stamps are sorted on their

@@ -151,8 +151,9 @@ const char *kvl_mode_label(const struct kvl_scenario *s, char text[KVL_LABEL_MAX
   return text;
 }
 
+const char *const kvl_mode_names[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive", NULL};
+
 const char *kvl_mode_name(enum kvl_mode mode)
 {
-  static const char *const names[] = {[KVL_MODE_RESIDENT] = "resident", [KVL_MODE_FIXED] = "fixed", [KVL_MODE_ADAPTIVE] = "adaptive"};
-  return names[mode];
+  return kvl_mode_names[mode];
 }

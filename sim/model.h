@@ -245,6 +245,7 @@ void kvl_session_bytes(const struct kvl_scenario *scenario, uint64_t tokens, str
 /* Asks the selections for candidate pools (selection.pool) where the model announces them: at the first selection of its pool layer, for the later ones
  * from the same cache. False: it has none, or nobody chooses from it. */
 bool kvl_model_want_pool(struct kvl_model *model);
+extern const char *const kvl_mode_names[]; /* by mode, then NULL */
 const char *kvl_mode_name(enum kvl_mode mode); /* resident, fixed, adaptive */
 /* What a run stands under in stores, tables and pictures: its mode, with speculation "adaptive+NAME": two tables of step times are two rows, and neither is a row
  * of the runs without. Returns `text`. */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/tally.h"
+
 struct early { /* a copy that the inner plane completed before the log says so */
   uint32_t gpu;
   uint64_t tag;
@@ -197,19 +199,6 @@ static struct kvl_prefetch prefetch_counts(const struct kvl_prefetch *p)
                                .used = p->used, .unused = p->unused, .later_lanes = p->later_lanes, .later_demand = p->later_demand};
 }
 
-static void add_prefetch(struct kvl_prefetch *sum, const struct kvl_prefetch *p)
-{
-  sum->groups += p->groups;
-  sum->candidates += p->candidates;
-  sum->resident += p->resident;
-  sum->copied += p->copied;
-  sum->dropped += p->dropped;
-  sum->used += p->used;
-  sum->unused += p->unused;
-  sum->later_lanes += p->later_lanes;
-  sum->later_demand += p->later_demand;
-}
-
 /* The counts of a step that differ, each by its name. */
 static void note_difference(struct replay_plane *r, const struct kvl_log_wait *w, const struct kvl_step_result *a, const struct kvl_step_result *b,
                             const struct kvl_prefetch *recorded, const struct kvl_prefetch *replayed)
@@ -269,8 +258,8 @@ static void step_result(struct replay_plane *r, const struct kvl_log_wait *w)
   }
   count(&r->report->recorded, a);
   count(&r->report->replayed, b);
-  add_prefetch(&r->report->recorded_prefetch, &recorded);
-  add_prefetch(&r->report->replayed_prefetch, &replayed);
+  kvl_tally_prefetch(&r->report->recorded_prefetch, &recorded);
+  kvl_tally_prefetch(&r->report->replayed_prefetch, &replayed);
   g->result = *a;
   memcpy(g->result.lanes, b->lanes, sizeof b->lanes);
   g->result.fetched = b->fetched;

@@ -175,14 +175,13 @@ static void answer(struct kvl_report *r, const struct view *v)
 /* Colour classes: the values of the key `mode`, or one for all. */
 static uint32_t class_of(const struct view *v, uint32_t point)
 {
-  static const char *const modes[] = {"resident", "fixed", "adaptive"};
   char value[KVL_SWEEP_VALUE_TEXT];
   if (v->colour_key == UINT32_MAX) {
     return 0;
   }
   (void)kvl_sweep_value_text(value, v->table->value[(size_t)point * v->table->keys + v->colour_key]);
   for (uint32_t m = 0; m < 3; m++) {
-    if (strcmp(value, modes[m]) == 0) {
+    if (strcmp(value, kvl_mode_names[m]) == 0) {
       return m;
     }
   }

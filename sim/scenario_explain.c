@@ -11,7 +11,6 @@
 #include "traces/workload.h"
 
 enum { TOKENS_WHEN_UNKNOWN = 131072, SMALL_TEXT = 48 };
-static const char *const mode_names[] = {"resident", "fixed", "adaptive"};
 
 struct facts {
   uint64_t tokens;           /* of the session that sizes are given for */
@@ -345,7 +344,7 @@ static void table_rates(FILE *out, const struct kvl_scenario *s, const struct fa
   }
   (void)fprintf(out, "\nRequests a second of %s tokens in (%s) and %s out that each stage carries in %s mode, at best\n", grouped(r->input_tokens, a),
                 s->workload.kind == KVL_WORK_FILE ? "the mean, none cached" : r->cached_tokens > 0 ? "most of them cached, as given" : "none cached",
-                grouped(r->output_tokens, b), mode_names[s->mode]);
+                grouped(r->output_tokens, b), kvl_mode_names[s->mode]);
   for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {
     bool none = r->per_s[stage] > 1e300;
     (void)fprintf(out, "%s %-12s", stage == (int)r->least ? "*" : " ", kvl_rate_stage_name((enum kvl_rate_stage)stage));
@@ -380,7 +379,7 @@ static void table_capacity(FILE *out, const struct kvl_scenario *s, const struct
   }
   (void)fprintf(out, "  %-10s %8s %8s %8s %8s%s  %s\n", "mode", "HBM", "host", "limit", "fit", drafts ? "  without drafts" : "", "what binds in memory");
   for (int mode = 0; mode < 3; mode++) {
-    (void)fprintf(out, "%s %-10s %8s %8s %8s %8s", mode == (int)s->mode ? "*" : " ", mode_names[mode], count_or_dash(f->mode[mode].hbm, a),
+    (void)fprintf(out, "%s %-10s %8s %8s %8s %8s", mode == (int)s->mode ? "*" : " ", kvl_mode_names[mode], count_or_dash(f->mode[mode].hbm, a),
                   count_or_dash(f->mode[mode].host, b), count_or_dash(f->mode[mode].limit, c), count_or_dash(f->mode[mode].fit, d));
     if (drafts) {
       (void)fprintf(out, "%16s", count_or_dash(f->mode[mode].plain_fit, e));
@@ -439,7 +438,7 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
     (void)fprintf(out, "  drafts    %s, %u a step: %s\n", s->speculation.name[0] != '\0' ? s->speculation.name : "dspark", (unsigned)s->speculation.drafts,
                   s->speculation.source);
   }
-  (void)fprintf(out, "  mode      %s\n", mode_names[s->mode]);
+  (void)fprintf(out, "  mode      %s\n", kvl_mode_names[s->mode]);
   table_look_ups(out, s);
   (void)fputc('\n', out);
   table_caches(out, m);
@@ -538,7 +537,7 @@ static void write_json(FILE *out, const struct kvl_scenario_doc *doc, const stru
   }
   (void)fputs("},\"sessions_per_decode_gpu\":{", out);
   for (int mode = 0; mode < 3; mode++) {
-    (void)fprintf(out, "%s\"%s\":{", mode > 0 ? "," : "", mode_names[mode]);
+    (void)fprintf(out, "%s\"%s\":{", mode > 0 ? "," : "", kvl_mode_names[mode]);
     json_count(out, "hbm", f->mode[mode].hbm);
     json_count(out, "host", f->mode[mode].host);
     json_count(out, "limit", f->mode[mode].limit);
@@ -580,9 +579,9 @@ static void write_tsv(FILE *out, const struct kvl_scenario_doc *doc, const struc
     (void)fprintf(out, "session.%s_bytes\t%" PRIu64 "\tbytes\tderived\t0\n", parts[i].name, parts[i].bytes);
   }
   for (int mode = 0; mode < 3; mode++) {
-    (void)fprintf(out, "sessions_per_decode_gpu.%s\t%" PRIu64 "\tsessions\t%s\t0\n", mode_names[mode], f->mode[mode].fit, f->mode[mode].bound_by);
+    (void)fprintf(out, "sessions_per_decode_gpu.%s\t%" PRIu64 "\tsessions\t%s\t0\n", kvl_mode_names[mode], f->mode[mode].fit, f->mode[mode].bound_by);
     if (doc->scenario.speculation.method != KVL_SPECULATION_NONE) {
-      (void)fprintf(out, "sessions_per_decode_gpu_without_speculation.%s\t%" PRIu64 "\tsessions\tderived\t0\n", mode_names[mode], f->mode[mode].plain_fit);
+      (void)fprintf(out, "sessions_per_decode_gpu_without_speculation.%s\t%" PRIu64 "\tsessions\tderived\t0\n", kvl_mode_names[mode], f->mode[mode].plain_fit);
     }
   }
   for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {

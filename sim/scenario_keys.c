@@ -10,7 +10,6 @@ enum { K = 1000, M = 1000000, G = 1000000000 };
 #define HOUR_NS (3600ull * G)
 #define BYTES_MAX (1ull << 50)
 
-static const char *const modes[] = {"resident", "fixed", "adaptive", NULL};
 static const char *const computes[] = {"table", "law", "roofline", NULL};
 static const char *const evictions[] = {"lru", "fifo", "random", NULL};
 static const char *const revoke_orders[] = {"oldest", "least_selected", NULL};
@@ -149,7 +148,7 @@ const struct kvl_key kvl_keys[] = {
    "who gets a request: the first GPU with room (decode: the one with the fewest sessions), or one chosen at submission in turn or by chance, for "
    "prefill and decode alike"},
 
-  {"mode", KVL_KEY_CHOICE, "", 1, AT(mode), 0, 0, "adaptive", modes,
+  {"mode", KVL_KEY_CHOICE, "", 1, AT(mode), 0, 0, "adaptive", kvl_mode_names,
    "resident: every history in HBM; fixed: a hot cache of fixed size; adaptive: the same plus borrowed pages"},
 
   {"policy.hot_rows", KVL_KEY_COUNT, "rows", 1, AT(policy.hot_rows), 0, 1u << 24, "2048", NULL, "hot cache of one cache of one session"},

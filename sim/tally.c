@@ -55,7 +55,7 @@ void kvl_tally_request(struct kvl_tally *t, const struct kvl_scenario *s, const 
   t->met_targets += met;
 }
 
-static void add_prefetch(struct kvl_prefetch *sum, const struct kvl_prefetch *p)
+void kvl_tally_prefetch(struct kvl_prefetch *sum, const struct kvl_prefetch *p)
 {
   sum->groups += p->groups;
   sum->landed += p->landed;
@@ -103,7 +103,7 @@ void kvl_tally_step(struct kvl_tally *t, uint32_t batch, uint32_t queries, uint3
   t->overflow += step->overflow;
   t->violations += step->violations;
   t->shared_lanes += step->shared_lanes;
-  add_prefetch(&t->prefetch, &step->prefetch);
+  kvl_tally_prefetch(&t->prefetch, &step->prefetch);
 }
 
 static struct kvl_percentiles percentiles(const struct kvl_hist *h, double unit)

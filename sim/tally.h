@@ -33,6 +33,9 @@ void kvl_tally_request(struct kvl_tally *tally, const struct kvl_scenario *scena
 /* A step in which `batch` requests had `queries` queries and committed `tokens` tokens together. */
 void kvl_tally_step(struct kvl_tally *tally, uint32_t batch, uint32_t queries, uint32_t tokens, const struct kvl_step_result *step);
 
+/* Adds every count and time of a step's prefetch. */
+void kvl_tally_prefetch(struct kvl_prefetch *sum, const struct kvl_prefetch *p);
+
 /* Fills what the tally knows; the engine adds page moves and link shares, the caller wall time and memory. */
 void kvl_tally_summary(const struct kvl_tally *tally, struct kvl_summary *summary);
 

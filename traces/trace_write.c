@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "traces/grow.h"
 #include "traces/trace_codec.h"
 
 enum { ZSTD_LEVEL = 3 };
@@ -26,9 +27,11 @@ struct kvl_trace_writer {
   uint64_t offset;
   bool failed;
   struct session *session;
-  uint32_t sessions, session_capacity;
+  uint32_t sessions;
+  size_t session_capacity;
   struct kvl_trace_entry *entry;
-  uint32_t entries, entry_capacity;
+  uint32_t entries;
+  size_t entry_capacity;
   uint8_t *packed;
   size_t packed_capacity;
   ZSTD_CCtx *zstd;
@@ -146,22 +149,6 @@ void kvl_trace_writer_abort(struct kvl_trace_writer *w)
   free(w);
 }
 
-static int reserve(void **array, uint32_t *capacity, uint32_t count, size_t size)
-{
-  uint32_t wanted = *capacity ? *capacity : 16;
-  void *grown;
-  if (count <= *capacity)
-    return 0;
-  while (wanted < count)
-    wanted *= 2;
-  grown = realloc(*array, wanted * size);
-  if (!grown)
-    return -ENOMEM;
-  *array = grown;
-  *capacity = wanted;
-  return 0;
-}
-
 int kvl_trace_writer_begin(struct kvl_trace_writer *w, uint32_t input_tokens, uint32_t *session, struct kvl_err *err)
 {
   void *array = w->session;
@@ -172,7 +159,7 @@ int kvl_trace_writer_begin(struct kvl_trace_writer *w, uint32_t input_tokens, ui
     return fail(w, err, -EFBIG, "more sessions than a trace may have");
   if (input_tokens > KVL_TRACE_TOKENS_MAX)
     return fail(w, err, -EFBIG, "more tokens than a session may have");
-  if (reserve(&array, &w->session_capacity, w->sessions + 1, sizeof(*w->session)))
+  if (kvl_grow(&array, &w->session_capacity, (size_t)w->sessions + 1, sizeof(*w->session)))
     return fail(w, err, -ENOMEM, "no memory");
   w->session = array;
   s = &w->session[w->sessions];
@@ -198,7 +185,7 @@ static int flush_chunk(struct kvl_trace_writer *w, uint32_t session, struct kvl_
     return 0;
   if (w->entries == KVL_TRACE_CHUNKS_MAX)
     return fail(w, err, -EFBIG, "more chunks than a trace may have");
-  if (reserve(&array, &w->entry_capacity, w->entries + 1, sizeof(*w->entry)))
+  if (kvl_grow(&array, &w->entry_capacity, (size_t)w->entries + 1, sizeof(*w->entry)))
     return fail(w, err, -ENOMEM, "no memory");
   w->entry = array;
   if (w->packed_capacity < KVL_TRACE_CHUNK_HEAD + bound + KVL_TRACE_SUM_BYTES) {

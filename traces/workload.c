@@ -16,22 +16,6 @@ struct kvl_workload_file {
   void *state;
 };
 
-int kvl_workload_reserve(void **array, size_t *capacity, size_t count, size_t size)
-{
-  size_t wanted = *capacity ? *capacity : 64;
-  void *grown;
-  if (count <= *capacity)
-    return 0;
-  while (wanted < count)
-    wanted *= 2;
-  grown = realloc(*array, wanted * size);
-  if (!grown)
-    return -ENOMEM;
-  *array = grown;
-  *capacity = wanted;
-  return 0;
-}
-
 /* Messages quote the file; what it holds must not reach a terminal as a control sequence. */
 static int one_line(struct kvl_err *err, int code)
 {

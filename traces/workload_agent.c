@@ -17,6 +17,7 @@
 
 #include "backend/base/rng.h"
 #include "traces/decimal.h"
+#include "traces/grow.h"
 #include "traces/workload_impl.h"
 
 enum { BLOCK_TOKENS = 64, SESSION_REQUESTS_MAX = 1 << 20, AGENT_MAX = 65535, LOOK_BACK = 4096, SESSION_NAME_MAX = 64 };
@@ -239,9 +240,9 @@ static int place(struct agent_reader *a, const struct kvl_lines *lines, struct k
 
   if (a->requests == SESSION_REQUESTS_MAX)
     return kvl_err_set(err, -EINVAL, "%s:%llu: session %s has more than %d requests", lines->path, line, a->name, SESSION_REQUESTS_MAX);
-  if (kvl_workload_reserve(&a->request, &a->request_capacity, (size_t)a->requests + 1, sizeof(struct request)) ||
-      kvl_workload_reserve(&a->order, &a->order_capacity, (size_t)a->requests + 1, sizeof(uint32_t)) ||
-      kvl_workload_reserve(&a->last, &a->last_capacity, (size_t)r.agent + 1, sizeof(uint32_t)))
+  if (kvl_grow(&a->request, &a->request_capacity, (size_t)a->requests + 1, sizeof(struct request)) ||
+      kvl_grow(&a->order, &a->order_capacity, (size_t)a->requests + 1, sizeof(uint32_t)) ||
+      kvl_grow(&a->last, &a->last_capacity, (size_t)r.agent + 1, sizeof(uint32_t)))
     return no_memory(lines, err);
   all = a->request;
   last = a->last;
@@ -390,7 +391,7 @@ static int agent_next(void *state, struct kvl_lines *lines, struct kvl_request_s
   all = a->request;
   index = ((const uint32_t *)a->order)[a->returned];
   r = &all[index];
-  if (kvl_workload_reserve(&a->block, &a->block_capacity, r->blocks, sizeof(uint64_t)))
+  if (kvl_grow(&a->block, &a->block_capacity, r->blocks, sizeof(uint64_t)))
     return no_memory(lines, err);
   block = a->block;
   for (end = r->blocks; end > 0;) { /* from the end: own blocks, then the parent's below, and so on */

@@ -23,7 +23,4 @@ struct kvl_workload_ops {
 extern const struct kvl_workload_ops kvl_workload_mooncake;
 extern const struct kvl_workload_ops kvl_workload_agent;
 
-/* Grows *array (of elements of `size` bytes) to hold at least `count`; -ENOMEM leaves it as it was. */
-int kvl_workload_reserve(void **array, size_t *capacity, size_t count, size_t size);
-
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "traces/decimal.h"
+#include "traces/grow.h"
 #include "traces/workload_impl.h"
 
 enum { BLOCK_TOKENS = 512, DEPTH_MAX = 64 };
@@ -127,7 +128,7 @@ static int read_ids(struct cursor *c, struct mooncake *m, uint32_t *count)
       c->p++;
       skip_space(c);
     }
-    if (n == m->block_capacity && kvl_workload_reserve(&m->block, &m->block_capacity, (size_t)n + 1, sizeof(uint64_t)))
+    if (n == m->block_capacity && kvl_grow(&m->block, &m->block_capacity, (size_t)n + 1, sizeof(uint64_t)))
       return kvl_err_set(c->err, -ENOMEM, "%s:%llu: no memory for hash_ids", c->lines->path, (unsigned long long)c->lines->number);
     code = read_number(c, "an id in hash_ids", 0, UINT64_MAX, (uint64_t *)m->block + n);
     if (code)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "sim/replay.h"
-#include "tests/base/fault_alloc.h"
+#include "tests/base/fault_each.h"
 #include "tests/base/tap.h"
 #include "tests/sim/replaying.h"
 #include "tests/sim/tiny.h"
@@ -113,31 +113,21 @@ static void tear_down(void)
   (void)rmdir(folder);
 }
 
-static void check_line(const struct kvl_err *err)
+static int record_tiny(void *context, struct kvl_err *err)
 {
-  ck_assert_msg(err->text[0] != '\0' && strchr(err->text, '\n') == NULL, "not one clear line: '%s'", err->text);
+  static struct tiny_result r;
+  return tiny_run(context, &r, err);
+}
+
+/* What cannot be recorded leaves no file. */
+static void count_files(int rc)
+{
+  ck_assert_uint_eq(files_in_folder(), rc == 0);
 }
 
 START_TEST(recording_without_memory)
 {
-  static struct tiny_result r;
-  long n = 0;
-  for (;; n++) {
-    struct kvl_err err = {""};
-    fault_alloc_arm(n);
-    int rc = tiny_run(&tiny, &r, &err);
-    bool fired = fault_alloc_disarm();
-    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
-    if (!fired) {
-      ck_assert_msg(rc == 0, "%s", err.text);
-      break;
-    }
-    ck_assert_msg(rc == -ENOMEM, "allocation %ld: %d, %s", n, rc, err.text);
-    check_line(&err);
-    ck_assert_uint_eq(files_in_folder(), 0);
-  }
-  ck_assert_int_gt(n, 20);
-  ck_assert_uint_eq(files_in_folder(), 1);
+  fault_each_allocation(record_tiny, count_files, &tiny);
 }
 END_TEST
 
@@ -157,7 +147,7 @@ START_TEST(recording_on_a_full_disk)
       break;
     }
     ck_assert_msg(rc == -ENOSPC && strstr(err.text, path) != NULL, "write %ld: %d, %s", n, rc, err.text);
-    check_line(&err);
+    check_one_line(&err);
     ck_assert_uint_eq(files_in_folder(), 0);
   }
   ck_assert_int_gt(n, 100);
@@ -182,36 +172,33 @@ START_TEST(an_older_log_survives)
 }
 END_TEST
 
+static struct replaying replaying;
+
+static int replay_tiny(void *context, struct kvl_err *err)
+{
+  static struct tiny_result r;
+  struct kvl_log *log = NULL;
+  int rc = kvl_log_open(&log, path, err);
+  if (rc == 0) {
+    replaying.log = log;
+    rc = tiny_run(context, &r, err);
+    kvl_log_free(log);
+  }
+  return rc;
+}
+
 START_TEST(replaying_without_memory)
 {
   static struct tiny_result r;
   struct kvl_err err = {""};
   ck_assert_msg(tiny_run(&tiny, &r, &err) == 0, "%s", err.text);
   struct tiny t = tiny;
-  struct replaying replaying = {.gpus = 1};
+  replaying = (struct replaying){.gpus = 1};
   t.record = NULL;
   t.wrap = wrap_replay;
   t.wrap_context = &replaying;
-  long n = 0;
-  for (;; n++) {
-    struct kvl_log *log = NULL;
-    fault_alloc_arm(n);
-    int rc = kvl_log_open(&log, path, &err);
-    if (rc == 0) {
-      replaying.log = log;
-      rc = tiny_run(&t, &r, &err);
-      kvl_log_free(log);
-    }
-    bool fired = fault_alloc_disarm();
-    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
-    if (!fired) {
-      ck_assert_msg(rc == 0 && replaying.report.failed == 0 && replaying.report.steps_differ == 0, "%s", err.text);
-      break;
-    }
-    ck_assert_msg(rc == -ENOMEM, "allocation %ld: %d, %s", n, rc, err.text);
-    check_line(&err);
-  }
-  ck_assert_int_gt(n, 20);
+  fault_each_allocation(replay_tiny, NULL, &t);
+  ck_assert(replaying.report.failed == 0 && replaying.report.steps_differ == 0);
 }
 END_TEST
 

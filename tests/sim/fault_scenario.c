@@ -7,37 +7,31 @@
 #include <string.h>
 
 #include "sim/scenario.h"
-#include "tests/base/fault_alloc.h"
+#include "tests/base/fault_each.h"
 #include "tests/base/tap.h"
 
 static const char *const sets[] = {"policy.hot_rows=512", "hardware.link.copy_gb_per_s=50", "model=deepseek-v4-pro-key132",
                                    "model.caches.0.row_bytes={\"value\": 600, \"origin\": \"a try\"}"};
 
+static int load_and_write(void *context, struct kvl_err *err)
+{
+  (void)context;
+  struct kvl_scenario_doc *doc = NULL;
+  char *text = NULL;
+  int rc = kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", sets, 4, err);
+  if (rc == 0) {
+    text = kvl_scenario_json(doc);
+    rc = text == NULL ? kvl_err_set(err, -ENOMEM, "out of memory") : 0;
+  }
+  free(text);
+  kvl_scenario_free(doc);
+  return rc;
+}
+
 START_TEST(loading_and_writing)
 {
   cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = malloc, .free_fn = free});
-  long n = 0;
-  for (;; n++) {
-    struct kvl_scenario_doc *doc = NULL;
-    struct kvl_err err = {""};
-    char *text = NULL;
-    fault_alloc_arm(n);
-    int rc = kvl_scenario_load(&doc, KVL_SCENARIOS "/published-256.json", sets, 4, &err);
-    if (rc == 0) {
-      text = kvl_scenario_json(doc);
-      rc = text == NULL ? -ENOMEM : 0;
-    }
-    free(text);
-    kvl_scenario_free(doc);
-    bool fired = fault_alloc_disarm();
-    ck_assert_msg(fault_alloc_live() == 0, "allocation %ld: %ld lost", n, fault_alloc_live());
-    if (!fired) {
-      ck_assert_msg(rc == 0, "%s", err.text);
-      break;
-    }
-    ck_assert_msg(rc == -ENOMEM, "allocation %ld: %d %s", n, rc, err.text);
-  }
-  ck_assert_int_gt(n, 20); /* it did meet them */
+  fault_each_allocation(load_and_write, NULL, NULL);
 }
 END_TEST
 

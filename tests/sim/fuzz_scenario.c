@@ -1,5 +1,4 @@
-/* Any bytes as a scenario file, and any line after a 0 byte as a --set: one clear line of error, or a scenario that survives its own JSON.
- * A libFuzzer target with -Dfuzzing=libfuzzer; otherwise its main() replays the files it is given. */
+/* Any bytes as a scenario file, and any line after a 0 byte as a --set: one clear line of error, or a scenario that survives its own JSON. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,8 +6,7 @@
 #include <string.h>
 
 #include "sim/scenario.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/base/fuzz.h"
 
 static void fail(const char *what, const char *text)
 {
@@ -61,42 +59,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   free(set);
   return 0;
 }
-
-#ifndef KVL_LIBFUZZER
-/* Each file as it is, then cut and changed at every place of a coarse grid: a little fuzzing on every run of the tests, the same every time. */
-static void replay(const uint8_t *data, size_t size)
-{
-  enum { GRID = 40 };
-  static const uint8_t marks[] = {0, '"', '{', '}', '-', '9', ',', ':', '\\', 0xff};
-  uint8_t *copy = malloc(size + 1);
-  if (copy == NULL) {
-    abort();
-  }
-  (void)LLVMFuzzerTestOneInput(data, size);
-  for (size_t i = 0; i < GRID && size > 0; i++) {
-    size_t at = i * size / GRID;
-    (void)LLVMFuzzerTestOneInput(data, at);
-    memcpy(copy, data, size);
-    copy[at] = marks[i % sizeof marks];
-    (void)LLVMFuzzerTestOneInput(copy, size);
-  }
-  free(copy);
-}
-
-int main(int argc, char **argv)
-{
-  static uint8_t data[1 << 20];
-  for (int i = 1; i < argc; i++) {
-    FILE *file = fopen(argv[i], "rb");
-    if (file == NULL) {
-      fprintf(stderr, "%s: %s\n", argv[i], strerror(errno));
-      return 1;
-    }
-    size_t size = fread(data, 1, sizeof data, file);
-    (void)fclose(file);
-    replay(data, size);
-  }
-  printf("%d files\n", argc - 1);
-  return argc > 1 ? 0 : 1;
-}
-#endif

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "backend/base/rng.h"
+#include "tests/traces/trace_make.h"
 #include "traces/trace_codec.h"
 #include "traces/workload.h"
 
@@ -154,20 +155,10 @@ static void fixed_trace(const uint8_t *bytes, size_t size)
 
 static void chunk(const uint8_t *data, size_t size)
 {
-  struct kvl_trace_meta meta;
+  struct kvl_trace_meta meta = made_meta(0, true);
   struct kvl_trace_chunk *c;
   const char *reason;
   size_t at;
-  memset(&meta, 0, sizeof(meta));
-  meta.shape.caches = 2;
-  meta.shape.tokens_per_row[0] = 2;
-  meta.shape.tokens_per_row[1] = 1;
-  meta.shape.points = 3;
-  meta.shape.point[0] = (struct kvl_selection_point){.cache = 0, .layer = 2, .k = 7};
-  meta.shape.point[1] = (struct kvl_selection_point){.cache = 1, .layer = 20, .k = 33};
-  meta.shape.point[2] = (struct kvl_selection_point){.cache = 1, .layer = 24, .k = 16};
-  meta.pools = 1;
-  meta.pool[0] = (struct kvl_trace_pool){.cache = 1, .layer = 20, .rows_per_block = 8, .blocks_max = 12};
   if (size < 3)
     return;
   if (kvl_trace_decode(&c, &meta, 1u + data[0] % 64u, kvl_get16(data + 1), data + 3, size - 3, &at, &reason) == 0) {
