@@ -29,6 +29,38 @@ static int number(const struct kvl_json *node, uint64_t scale, uint64_t *value, 
   return 0;
 }
 
+/* The columns behind "beside", and the most that each can be: what a node may ever have, so that no fit multiplies past 64 bits. Times are in us. */
+static const struct {
+  const char *name;
+  uint64_t scale, max;
+} columns[COLUMNS] = {
+  {"beside", 1, 0},
+  {"to_host", 1, 1},
+  {"ascending", 1, 1},
+  {"covered", 1, 1},
+  {"count", 1, UINT64_C(1) << 32},
+  {"bytes", 1, UINT64_C(1) << 48},
+  {"range_bytes", 1, UINT64_C(1) << 56},
+  {"batch", 1, UINT64_C(1) << 16},
+  {"lanes", 1, UINT64_C(1) << 24},
+  {"n", 1, UINT32_MAX},
+  {"median_us", 1000000, UINT64_C(3600000000000000)},
+  {"p10_us", 1000000, UINT64_C(3600000000000000)},
+  {"p90_us", 1000000, UINT64_C(3600000000000000)},
+};
+
+static int column(const struct kvl_json *node, uint32_t i, uint64_t *value, struct kvl_err *err)
+{
+  bool exact;
+  char text[KVL_DECIMAL_MAX];
+  if (node->kind != KVL_JSON_NUMBER || kvl_decimal_parse(node->text, columns[i].scale, value, &exact) != 0 || *value > columns[i].max ||
+      (columns[i].scale == 1 && !exact)) {
+    return kvl_scenario_bad(err, node, "calibration.points", "column %s of a point is a %snumber from 0 to %s", columns[i].name,
+                            columns[i].scale == 1 ? "whole " : "", kvl_decimal_print(columns[i].max, columns[i].scale, text));
+  }
+  return 0;
+}
+
 static int read_point(struct kvl_probe *probe, enum kvl_probe_kind kind, const struct kvl_json *row, struct kvl_err *err)
 {
   uint64_t x[COLUMNS] = {0};
@@ -41,7 +73,7 @@ static int read_point(struct kvl_probe *probe, enum kvl_probe_kind kind, const s
       }
       continue;
     }
-    int rc = i < COLUMNS ? number(node, i >= 10 ? 1000000 : 1, &x[i], err) : 0;
+    int rc = i < COLUMNS && i != 0 ? column(node, i, &x[i], err) : 0;
     if (rc != 0) {
       return rc;
     }

@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend/base/place.h"
 #include "sim/calibrate.h"
 #include "sim/cmd.h"
+#include "sim/scenario.h"
 #include "sim/version.h"
 
 static const char help[] =
@@ -38,6 +40,31 @@ static int put_descriptor(FILE *out, const void *calibration)
 {
   kvl_calibrate_write(out, KVL_FORMAT_JSON, calibration);
   return 0;
+}
+
+/* A descriptor that no scenario takes is not written: what was measured or typed does not make one. */
+static int check_descriptor(const struct kvl_calibration *c, const char *file, struct kvl_err *err)
+{
+  char *text = NULL;
+  size_t size = 0;
+  FILE *memory = open_memstream(&text, &size);
+  if (memory != NULL) {
+    kvl_calibrate_write(memory, KVL_FORMAT_JSON, c);
+  }
+  int rc = memory == NULL || fclose(memory) != 0 ? kvl_err_set(err, -ENOMEM, "%s: no memory for the descriptor", file)
+                                                 : kvl_scenario_check_hardware(text, size, file, err);
+  free(text);
+  return rc;
+}
+
+/* A descriptor that would follow itself is none. */
+static int check_from(const char *from, const char *out, struct kvl_err *err)
+{
+  struct stat a, b;
+  if (out != NULL && stat(from, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino) {
+    return kvl_err_set(err, -EINVAL, "--from=%s: is the file that --out writes", from);
+  }
+  return kvl_scenario_find_hardware(from, "--from", err);
 }
 
 /* Before minutes of measuring: is there a place for what comes of them? */
@@ -180,6 +207,7 @@ int kvl_cmd_calibrate(int argc, char **argv)
   struct kvl_err err;
   struct kvl_calibration *c = calloc(1, sizeof *c);
   int rc = c == NULL ? kvl_err_set(&err, -ENOMEM, "no memory") : out != NULL ? check_place(out, &err) : 0;
+  rc = rc != 0 || from == NULL || from[0] == '\0' ? rc : check_from(from, out, &err);
   rc = rc != 0 ? rc : refit != NULL ? kvl_calibrate_read(c, refit, &err) : measure(c, &config, &err);
   if (rc == 0) {
     if (from != NULL) {
@@ -193,6 +221,7 @@ int kvl_cmd_calibrate(int argc, char **argv)
       (void)snprintf(c->name, sizeof c->name, "measured");
     }
     rc = kvl_calibrate_fit(c, &err);
+    rc = rc != 0 ? rc : check_descriptor(c, out != NULL ? out : c->name, &err);
   }
   rc = rc != 0 || out == NULL ? rc : kvl_place_write(out, put_descriptor, c, &err);
   if (rc == 0) {

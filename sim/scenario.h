@@ -45,6 +45,12 @@ bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t si
 /* One model alone: by the name of a descriptor or by its file. -ENOENT or -EINVAL and a line that names the nearest. */
 int kvl_scenario_load_model(const char *name, struct kvl_model *model, struct kvl_err *err);
 
+/* Hardware alone. Is there a descriptor of that name (or file), with all that it follows by "from"? `option` is the word that it was typed with. -ENOENT or
+ * -EINVAL and a line that names the nearest. */
+int kvl_scenario_find_hardware(const char *name, const char *option, struct kvl_err *err);
+/* Would a scenario take this text, which is to be `file`, as its hardware? -EINVAL and a line with file, line, key and reason. */
+int kvl_scenario_check_hardware(const char *text, size_t size, const char *file, struct kvl_err *err);
+
 /* Names and one line on each of the scenarios, of the parts that they name, and of the sweeps and plans in $KVLOAN_SCENARIOS or the installation. -ENOENT: none. */
 int kvl_scenario_list(FILE *out, enum kvl_format format);
 

@@ -58,6 +58,7 @@ int kvl_scenario_assign(struct kvl_scenario_doc *doc, const char *assignment, st
 /* scenario_read.c: the tree into the struct. */
 int kvl_scenario_read(struct kvl_scenario_doc *doc, struct kvl_err *err);
 int kvl_scenario_read_model(struct kvl_scenario_doc *doc, struct kvl_err *err); /* its model only */
+int kvl_scenario_read_hardware(struct kvl_scenario_doc *doc, struct kvl_err *err);
 /* Is there such a key, and is `value` one that it may take by itself? For designs that name keys before there is a scenario. "model", "costs",
  * "speculation" and "node.hardware" take a name or an object; what lies below model.caches is left to the scenario. -EINVAL: file, line, key, reason, nearest. */
 int kvl_scenario_check_value(const char *path, const struct kvl_json *value, struct kvl_err *err);

@@ -602,6 +602,11 @@ int kvl_scenario_read_model(struct kvl_scenario_doc *doc, struct kvl_err *err)
   return read_keys(doc, "model.", err);
 }
 
+int kvl_scenario_read_hardware(struct kvl_scenario_doc *doc, struct kvl_err *err)
+{
+  return read_keys(doc, "hardware.", err);
+}
+
 static int unknown_path(const char *path, const struct kvl_json *node, struct kvl_err *err)
 {
   const char *names[CANDIDATES_MAX + 3] = {"model", "costs", "node.hardware"}, *leaf = strrchr(path, '.');

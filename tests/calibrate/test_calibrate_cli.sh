@@ -113,6 +113,31 @@ for text in '{}' '{"name":"x","calibration":{"points":{}}}' 'nothing' '{"name":"
   "$program" calibrate --refit="$work/broken.json" --out="$work/b.json" >"$work/out" 2>"$work/err"
   [ $? -eq 1 ] && one_line "$work/err" && [ ! -e "$work/b.json" ] || { bad=1; echo "# $text"; }
 done
+# Numbers that no node has (2^62 misses once sent the fit round for ever), whole numbers that are none.
+for edit in '5 4611686018427387904' '5 4294967297' '6 18446744073709551616' '8 0.5' '8 65537' '9 -1' '11 3600000001' '3 2'; do
+  awk -F, -v OFS=, -v column="${edit% *}" -v value="${edit#* }" '/"resolve": \[/ { there = 1 } there && !done && $8 == 1 && $5 > 0 { $column = value; done = 1 } { print }' \
+    "$work/node.json" >"$work/broken.json"
+  ! cmp -s "$work/node.json" "$work/broken.json" && timeout -k 1 20 "$program" calibrate --refit="$work/broken.json" --out="$work/b.json" >"$work/out" 2>"$work/err"
+  [ $? -eq 1 ] && one_line "$work/err" && grep -q '^[^:]*broken.json:[0-9]*: calibration.points: column [a-z_0-9]* of a point is a .*number from 0 to' "$work/err" &&
+    [ ! -e "$work/b.json" ] || { bad=1; echo "# column $edit"; }
+done
+[ $bad -eq 0 ]
+check "points that no node has: one line, exit 1"
+
+# What no scenario would take is not written: a part of 0 bytes, a descriptor that follows one that is not there or itself.
+sed 's/"hbm_bytes": [0-9]*/"hbm_bytes": 0/' "$work/node.json" >"$work/broken.json"
+"$program" calibrate --refit="$work/broken.json" --out="$work/b.json" >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] && one_line "$work/err" && grep -q 'hardware.hbm_gb: must be at least' "$work/err" && [ ! -s "$work/out" ] && [ ! -e "$work/b.json" ] || bad=1
+for device in "$program calibrate --refit=$work/node.json" "$fake calibrate --quick --host-gib=0.03125"; do
+  $device --from=h201 --out="$work/b.json" >"$work/out" 2>"$work/err"
+  [ $? -eq 1 ] && one_line "$work/err" && grep -q '^--from=h201: .*there is no descriptor "h201" (nearest: "h200")' "$work/err" && [ ! -e "$work/b.json" ] || bad=1
+done
+cp "$work/node.json" "$work/self.json"
+"$program" calibrate --refit="$work/node.json" --from="$work/self.json" --out="$work/self.json" >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] && one_line "$work/err" && cmp -s "$work/node.json" "$work/self.json" && [ $bad -eq 0 ]
+check "a descriptor that no scenario takes is not written"
+
+bad=0
 "$program" calibrate --refit="$work/absent.json" 2>"$work/err" >/dev/null
 [ $? -eq 1 ] && one_line "$work/err" && "$program" calibrate --out="$work/no/such/place.json" 2>"$work/err" >/dev/null
 [ $? -eq 1 ] && one_line "$work/err" && grep -q "$work/no/such" "$work/err" && [ $bad -eq 0 ]
