@@ -15,6 +15,7 @@ void kvl_page_table_layout(struct kvl_page_table *table, struct kvl_carve *carve
   to->pages = pages;
   to->frame = kvl_carve(carve, pages, sizeof *to->frame);
   to->map = kvl_carve(carve, pages, sizeof *to->map);
+  to->changed = kvl_carve(carve, (size_t)pages / KVL_MAP_STRETCH + 1, sizeof *to->changed);
   kvl_bitset_layout(&to->held, carve, pages);
   kvl_bitset_layout(&to->missing, carve, pages);
   if (rank_held || rank_missing) {
@@ -31,20 +32,26 @@ void kvl_page_table_layout(struct kvl_page_table *table, struct kvl_carve *carve
   }
 }
 
+static void map_changed(struct kvl_page_table *table, uint32_t page)
+{
+  table->changed[page / KVL_MAP_STRETCH] = table->version;
+}
+
 void kvl_page_table_grow(struct kvl_page_table *table, uint32_t complete)
 {
   assert(complete >= table->complete);
+  table->version++;
   if (table->pages > 0) {
     assert(complete <= table->pages);
     for (uint32_t page = table->complete; page < complete; page++) {
       table->frame[page] = KVL_NONE;
       table->map[page] = KVL_NONE;
       kvl_page_rank_touch(&table->hottest_missing, page);
+      map_changed(table, page);
     }
     kvl_bitset_add_range(&table->missing, table->complete, complete);
   }
   table->complete = complete;
-  table->version++;
 }
 
 void kvl_page_table_reset(struct kvl_page_table *table)
@@ -82,6 +89,7 @@ void kvl_page_table_arrive(struct kvl_page_table *table, kvl_page page)
 {
   table->map[page] = table->frame[page];
   table->version++;
+  map_changed(table, (uint32_t)page);
   table->mapped_count++;
 }
 
@@ -98,6 +106,7 @@ kvl_frame kvl_page_table_drop(struct kvl_page_table *table, kvl_page page)
   table->frame[p] = KVL_NONE;
   table->map[p] = KVL_NONE;
   table->version++;
+  map_changed(table, p);
   return frame;
 }
 

@@ -14,7 +14,8 @@ struct kvl_page_table {
   uint32_t pages;        /* capacity; 0 when nothing is ever lent */
   uint32_t complete;     /* pages 0 .. complete - 1 are whole, committed and on the host (I2) */
   uint32_t held_count, mapped_count;
-  uint64_t version; /* of the map: any other value than before says that it may have changed; goes on from request to request */
+  uint64_t version;  /* of the map: rises with every change; goes on from request to request */
+  uint64_t *changed; /* by KVL_MAP_STRETCH pages of the complete ones: the version with which an entry of the stretch changed last */
   kvl_frame *frame, *map;
   struct kvl_bitset held, missing;
   uint32_t *selected;    /* selections by page, saturating; NULL unless an order needs them */

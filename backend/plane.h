@@ -38,7 +38,8 @@ struct kvl_step_item {
   uint32_t queries;          /* 1 + drafts to verify, at most KVL_STEP_QUERIES_MAX */
   uint32_t commit;           /* 1 .. queries */
   const kvl_frame *page_map; /* the policy's, adaptive mode; stays valid and unchanged until the step completes */
-  uint64_t page_map_version; /* the same as in the last step of this slot: the map is as it was then */
+  const uint64_t *page_map_changes; /* kvl_resid_page_map_changes: which parts are as they were in the last step of this slot */
+  uint64_t page_map_version;
   uint32_t pages;
   bool whole;                /* direct path: every whole page is mapped */
   uint32_t *selected_by_page; /* the plane adds the selected rows of each page, all caches together; NULL: not wanted. Room for max_tokens */

@@ -281,7 +281,7 @@ int kvl_cuda_request_open(struct kvl_plane *plane, const struct kvl_plane_reques
   slot->open = true;
   slot->session = r->session;
   slot->prepared_tokens = UINT32_MAX;
-  slot->page_map_version = UINT64_MAX;
+  slot->page_map_version = 0;
   memset(slot->page_map, 0xff, c->pages_max * sizeof *slot->page_map);
   if (c->config.resident) {
     if (r->resid == NULL || r->pages > c->pages_max) {

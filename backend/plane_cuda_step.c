@@ -48,10 +48,8 @@ static void prepare(struct cuda_gpu *g, kvl_request id, uint32_t tokens, uint32_
   slot->prepared_half = half;
 }
 
-/* Page maps as the policy has them now, against what the device has. A give-back touches a few pages of every request's thousands: stretches that are equal
- * are passed over whole. */
-enum { MAP_STRETCH = 256 };
-
+/* Page maps as the policy has them now, against what the device has. A give-back touches a few pages of every request's thousands: only stretches that
+ * changed are looked at (comparing all took 0.15 ms of a step of 82 requests). */
 static int poke_map(struct cuda_gpu *g, const struct kvl_step_item *item, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -59,17 +57,12 @@ static int poke_map(struct cuda_gpu *g, const struct kvl_step_item *item, struct
   kvl_frame *map = slot->page_map;
   uint64_t word = c->state_words * item->slot + c->map_at;
   int rc = 0;
-  if (slot->page_map_version == item->page_map_version) {
-    return 0;
-  }
+  uint64_t seen = slot->page_map_version;
+  uint32_t pages = item->page_map == NULL || seen == item->page_map_version ? 0 : item->pages;
   slot->page_map_version = item->page_map_version;
-  uint32_t pages = item->page_map == NULL ? 0 : item->pages;
   for (uint32_t first = 0, end; rc == 0 && first < pages; first = end) {
-    end = pages - first < MAP_STRETCH ? pages : first + MAP_STRETCH;
-    if (memcmp(&map[first], &item->page_map[first], (end - first) * sizeof *map) == 0) {
-      continue;
-    }
-    for (uint32_t p = first; rc == 0 && p < end; p++) {
+    end = pages - first < KVL_MAP_STRETCH ? pages : first + KVL_MAP_STRETCH;
+    for (uint32_t p = item->page_map_changes[first / KVL_MAP_STRETCH] > seen ? first : end; rc == 0 && p < end; p++) {
       if (map[p] != item->page_map[p]) {
         map[p] = item->page_map[p];
         rc = kvl_cuda_add_poke(g, word + p, (uint32_t)map[p], err);

@@ -122,9 +122,11 @@ const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request r
   return table->map;
 }
 
-uint64_t kvl_resid_page_map_version(const struct kvl_resid *resid, kvl_request request)
+const uint64_t *kvl_resid_page_map_changes(const struct kvl_resid *resid, kvl_request request, uint64_t *version)
 {
-  return resid->request[request].table.version;
+  const struct kvl_page_table *table = &resid->request[request].table;
+  *version = table->version;
+  return table->changed;
 }
 
 void kvl_resid_reserved(const struct kvl_resid *resid, kvl_request request, kvl_frame *frames, uint32_t count)

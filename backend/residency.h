@@ -108,8 +108,10 @@ void kvl_resid_note_selected(struct kvl_resid *resid, kvl_request request, kvl_p
  * is mapped. The other modes have no map (NULL, 0 pages): resident, all history is in the reserved frames (kvl_resid_reserved) and *whole is 1; fixed,
  * *whole is 1 only before the first page is complete. */
 const kvl_frame *kvl_resid_page_map(const struct kvl_resid *resid, kvl_request request, uint32_t *pages, int *whole);
-/* Changes with every change of a slot's map, whoever has the slot: whoever keeps a copy of a map compares this first (a map has thousands of entries). */
-uint64_t kvl_resid_page_map_version(const struct kvl_resid *resid, kvl_request request);
+/* For who keeps a copy of a map, which has thousands of entries: its version, which rises with every change whoever has the slot, and by stretches of
+ * KVL_MAP_STRETCH pages of those in the map the version of the last change. A copy of version v is still good where that is at most v; to a new request's map
+ * everything is new (v = 0). Valid as long as the map; NULL where there is none. */
+const uint64_t *kvl_resid_page_map_changes(const struct kvl_resid *resid, kvl_request request, uint64_t *version);
 
 /* The `count` lowest of a live request's reserved frames, ascending (at most its fixed_frames): the same from admission to end, and no other request's
  * meanwhile. In resident mode page p of the history, the output's pages and an open page too, lies in the p-th of them, so nothing has to be kept: the map

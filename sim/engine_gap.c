@@ -301,7 +301,7 @@ static int begin_step(struct engine *e, uint32_t gpu)
       int whole;
       item->page_map = kvl_resid_page_map(g->resid, q->slot, &item->pages, &whole);
       item->whole = whole != 0;
-      item->page_map_version = kvl_resid_page_map_version(g->resid, q->slot);
+      item->page_map_changes = kvl_resid_page_map_changes(g->resid, q->slot, &item->page_map_version);
       item->selected_by_page = g->selected == NULL ? NULL : g->selected[q->slot];
     }
   }

@@ -7,6 +7,7 @@
 
 typedef int32_t kvl_row;   /* one KV entry of one cache of one request, counted from the session's start */
 typedef int32_t kvl_page;  /* the rows of all caches of one request for tokens_per_page tokens: the unit of lending */
+enum { KVL_MAP_STRETCH = 256 }; /* pages whose entries of a page map are followed together: changed or not */
 typedef int32_t kvl_frame; /* a physical page in HBM */
 typedef int32_t kvl_slot;  /* a physical row in a hot cache, bank, tail or scratch area */
 typedef int32_t kvl_addr;  /* flat row index into the KV arena of one GPU, in rows of the cache's own size, whatever tier the row is in */

@@ -21,6 +21,11 @@ struct kvl_driver {
   struct kvl_move copies[NAIVE_FRAMES_MAX]; /* in flight */
   uint32_t copy_count;
   uint8_t real_state[NAIVE_FRAMES_MAX];
+  struct { /* of each request's map, as a plane keeps one: brought up to date by what is said to have changed */
+    uint64_t version;
+    kvl_frame frame[NAIVE_PAGES_MAX];
+  } copy[NAIVE_REQUESTS_MAX];
+  uint32_t operations;
   const char *operation;
   char text[256];
 };
@@ -136,6 +141,33 @@ static const char *compare_request(struct kvl_driver *d, kvl_request r)
   return whole == all ? NULL : differ(d, "request %u: whole is %d", r, whole);
 }
 
+/* The copy lags behind some operations, as a plane's does between steps. */
+static const char *compare_copy(struct kvl_driver *d, kvl_request r)
+{
+  uint32_t pages;
+  int whole;
+  uint64_t version, seen = d->copy[r].version;
+  const kvl_frame *map = kvl_resid_page_map(d->real, r, &pages, &whole);
+  const uint64_t *changed = kvl_resid_page_map_changes(d->real, r, &version);
+  if (pages == 0) { /* ended, or not begun: the next map is a new one */
+    d->copy[r].version = 0;
+    memset(d->copy[r].frame, 0xff, sizeof d->copy[r].frame);
+    return NULL;
+  }
+  if ((d->operations + r) % 3 != 0) {
+    return NULL;
+  }
+  for (uint32_t page = 0; page < pages; page++) {
+    kvl_frame *kept = &d->copy[r].frame[page];
+    *kept = changed[page / KVL_MAP_STRETCH] > seen ? map[page] : *kept;
+    if (*kept != map[page]) {
+      return differ(d, "request %u page %u: the map changed to %d, and its stretch is said to be as in version %llu", r, page, map[page], (unsigned long long)seen);
+    }
+  }
+  d->copy[r].version = version;
+  return NULL;
+}
+
 /* All of the reserved frames, and some: the lowest ones, ascending. */
 static const char *compare_reserved(struct kvl_driver *d, kvl_request r)
 {
@@ -175,10 +207,12 @@ static const char *compare_usage(struct kvl_driver *d)
 
 static const char *compare(struct kvl_driver *d)
 {
+  d->operations++;
   int fault = kvl_resid_verify(d->real);
   const char *difference = fault != 0 ? differ(d, "verify: %s", kvl_resid_verify_text(fault)) : compare_frames(d);
   for (uint32_t r = 0; difference == NULL && r < d->config.requests_max; r++) {
     difference = compare_request(d, r);
+    difference = difference != NULL ? difference : compare_copy(d, r);
     difference = difference != NULL ? difference : compare_reserved(d, r);
   }
   return difference != NULL ? difference : compare_usage(d);
