@@ -91,8 +91,9 @@ int kvl_published_read(const char *path, struct kvl_published_row *rows, uint32_
     } else if (!parse_value(field[6], &row.low, &row.high)) {
       rc = kvl_err_set(err, -EINVAL, "%s:%u: value '%s' is neither a number nor a range low..high", path, number, field[6]);
     } else {
-      row.repeat = fields > 7 && field[7][0] != '\0' ? strtod(field[7], NULL) : 0.0;
-      row.repeat = isfinite(row.repeat) ? row.repeat : 0.0;
+      char *end = "";
+      row.repeat = fields > 7 && field[7][0] != '\0' ? strtod(field[7], &end) : 0.0;
+      rc = *end != '\0' || !isfinite(row.repeat) ? kvl_err_set(err, -EINVAL, "%s:%u: repeat '%s' is not a number", path, number, field[7]) : 0;
       for (uint32_t i = 0; i < *count && rc == 0; i++) {
         rc = strcmp(rows[i].id, row.id) == 0 ? kvl_err_set(err, -EINVAL, "%s:%u: row %s is there twice", path, number, row.id) : 0;
       }

@@ -11,12 +11,28 @@
 static const struct {
   const char *id;
   enum kvl_row_use use;
+  const char *mode, *metric, *unit; /* what is simulated for it: a row that says another is another row */
 } row_uses[] = {
-  {"P01", KVL_ROW_CALIBRATION}, {"P02", KVL_ROW_CALIBRATION}, {"P03", KVL_ROW_VERDICT},     {"P04", KVL_ROW_VERDICT},
-  {"P05", KVL_ROW_CALIBRATION}, {"P06", KVL_ROW_VERDICT},     {"P07", KVL_ROW_CALIBRATION}, {"P08", KVL_ROW_CALIBRATION},
-  {"P09", KVL_ROW_VERDICT},     {"P10", KVL_ROW_VERDICT},     {"P11", KVL_ROW_VERDICT},     {"P12", KVL_ROW_VERDICT},
-  {"P13", KVL_ROW_CALIBRATION}, {"P14", KVL_ROW_VERDICT},     {"P15", KVL_ROW_VERDICT},     {"P16", KVL_ROW_CALIBRATION},
-  {"P17", KVL_ROW_CALIBRATION}, {"P18", KVL_ROW_PRINTED},     {"P19", KVL_ROW_VERDICT},     {"P20", KVL_ROW_PRINTED},
+  {"P01", KVL_ROW_CALIBRATION, "resident", "sessions_per_decode_gpu_max", "sessions"},
+  {"P02", KVL_ROW_CALIBRATION, "adaptive", "batch_max", "requests"},
+  {"P03", KVL_ROW_VERDICT, "resident", "output_throughput", "tok/s"},
+  {"P04", KVL_ROW_VERDICT, "adaptive", "output_throughput", "tok/s"},
+  {"P05", KVL_ROW_CALIBRATION, "resident", "batch_median", "requests"},
+  {"P06", KVL_ROW_VERDICT, "adaptive", "batch_median", "requests"},
+  {"P07", KVL_ROW_CALIBRATION, "resident", "request_rate_median", "tok/s"},
+  {"P08", KVL_ROW_CALIBRATION, "adaptive", "request_rate_median", "tok/s"},
+  {"P09", KVL_ROW_VERDICT, "resident", "ttft_p90", "s"},
+  {"P10", KVL_ROW_VERDICT, "adaptive", "ttft_p90", "s"},
+  {"P11", KVL_ROW_VERDICT, "resident", "output_throughput", "tok/s"},
+  {"P12", KVL_ROW_VERDICT, "adaptive", "output_throughput", "tok/s"},
+  {"P13", KVL_ROW_CALIBRATION, "resident", "batch_median", "requests"},
+  {"P14", KVL_ROW_VERDICT, "adaptive", "batch_median", "requests"},
+  {"P15", KVL_ROW_VERDICT, "adaptive", "throughput_vs_resident", "%"},
+  {"P16", KVL_ROW_CALIBRATION, "adaptive", "step_added_at_matched_batch", "ms"},
+  {"P17", KVL_ROW_CALIBRATION, "adaptive", "admission_serialized", "ms"},
+  {"P18", KVL_ROW_PRINTED, "adaptive", "later_layer_demand_misses", "selections"},
+  {"P19", KVL_ROW_VERDICT, "adaptive", "later_layer_demand_miss_share", "%"},
+  {"P20", KVL_ROW_PRINTED, "adaptive", "prefetch_rounds_landed_in_time", "rounds"},
 };
 enum { ALSO_MAX = 8 };
 enum { USED_ROWS = sizeof row_uses / sizeof row_uses[0] };
@@ -469,6 +485,12 @@ int kvl_reproduce(const struct kvl_reproduce_options *options, struct kvl_reprod
     }
     if (b.by_id[i] == NULL) {
       rc = kvl_err_set(err, -EINVAL, "%s: row %s is missing", options->rows, row_uses[i].id);
+    } else if (strcmp(b.by_id[i]->mode, row_uses[i].mode) != 0 || strcmp(b.by_id[i]->metric, row_uses[i].metric) != 0 ||
+               strcmp(b.by_id[i]->unit, row_uses[i].unit) != 0) {
+      rc = kvl_err_set(err, -EINVAL, "%s: row %s: is %s, %s in %s; what is simulated for it is %s, %s in %s", options->rows, row_uses[i].id, b.by_id[i]->mode,
+                       b.by_id[i]->metric, b.by_id[i]->unit, row_uses[i].mode, row_uses[i].metric, row_uses[i].unit);
+    } else if (b.by_id[i]->low < 0 && strcmp(row_uses[i].unit, "%") != 0) {
+      rc = kvl_err_set(err, -EINVAL, "%s: row %s: %s is not less than 0", options->rows, row_uses[i].id, row_uses[i].metric);
     } else if (b.by_id[i]->low + b.by_id[i]->high == 0 && row_uses[i].use != KVL_ROW_PRINTED) {
       rc = kvl_err_set(err, -EINVAL, "%s: row %s: nothing differs from 0 by so many per cent", options->rows, row_uses[i].id);
     }

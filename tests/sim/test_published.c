@@ -85,6 +85,8 @@ START_TEST(bad_lines)
     {"P01,m,none,1,x,y\x1b[2J,1,,\n", ":2: not a row of "},
     {"P01,m,none,1,x,y,nan,,\n", ":2: value 'nan' is neither"},
     {"P01,m,none,1,x,y,1..1e999,,\n", ":2: value '1' is neither"},
+    {"P01,m,none,1,x,y,1,1x,\n", ":2: repeat '1x' is not a number"},
+    {"P01,m,none,1,x,y,1,inf,\n", ":2: repeat 'inf' is not a number"},
     {"P01,m,none,1,x,y,1,,\nP02,m,none,1,x,y,1,,\nP01,m,none,1,x,y,2,,\n", ":4: row P01 is there twice"},
   };
   char message[256];

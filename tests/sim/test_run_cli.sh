@@ -220,6 +220,18 @@ verdict 'P03	resident' --format=tsv --no-controls
 pass_or_fail $? 'twenty rows of TSV'
 verdict 'left out' --leave-out=P07 --no-controls
 verdict 'FAILED: the worst row' --set=workload.output_tokens=2 --set=seed=3 --no-controls
+# A row that speaks of something else is not compared with what is simulated for its number.
+while read -r row edit words; do
+  sed "/^$row/ s|$edit|" "$scenarios/published.csv" >published/published.csv
+  expect 1 "published/published.csv$words" reproduce --scenario=published/small.json
+done <<'END'
+P01 sessions,46|hours,46 : row P01: is resident, sessions_per_decode_gpu_max in hours; what is simulated for it is resident, sessions_per_decode_gpu_max in sessions
+P03 resident|adaptive : row P03: is adaptive, output_throughput in tok/s; what is
+P09 ttft_p90|ttft_p99 : row P09: is resident, ttft_p99 in s; what is
+P03 3563|-3563 : row P03: output_throughput is not less than 0
+P11 4133|about :12: repeat 'about' is not a number
+END
+cp "$scenarios/published.csv" published/
 expect 1 'nearest: policy.hot_rows' reproduce --scenario=published/small.json --set=policy.hot_row=5
 verdict 'Fitted numbers' --refit --no-controls --store=fit.db
 expect 0 'complete' results list --store=fit.db --format=tsv
