@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "backend/base/memory.h"
+
 enum { TOUCH_THREADS = 16 };
 #define PIN_PIECE (UINT64_C(1) << 30) /* registered and released in pieces of about this size */
 
@@ -201,19 +203,6 @@ static void *touch(void *context)
   return NULL;
 }
 
-static uint64_t available_bytes(void)
-{
-  FILE *f = fopen("/proc/meminfo", "r");
-  unsigned long long kb = 0;
-  char line[128];
-  while (f != NULL && fgets(line, sizeof line, f) != NULL && sscanf(line, "MemAvailable: %llu kB", &kb) != 1) {
-  }
-  if (f != NULL) {
-    (void)fclose(f);
-  }
-  return kb * 1024;
-}
-
 static uint64_t piece_of(uint64_t bytes, uint64_t unit)
 {
   return unit == 0 ? bytes : unit >= PIN_PIECE ? unit : PIN_PIECE / unit * unit;
@@ -226,10 +215,12 @@ int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *
   if (rc != 0) {
     return rc;
   }
-  unsigned char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  /* Asked first: the system does not refuse pages that are not there, it ends the process that touches them. */
+  uint64_t available = kvl_memory_available("");
+  unsigned char *at = bytes > available ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) {
     return kvl_err_set(err, -ENOMEM, "%s wants %.2f GB (%llu bytes) of host memory, %.2f GB are available", what, (double)bytes / 1e9,
-                       (unsigned long long)bytes, (double)available_bytes() / 1e9);
+                       (unsigned long long)bytes, (double)available / 1e9);
   }
   (void)madvise(at, bytes, MADV_HUGEPAGE);
   pthread_t thread[TOUCH_THREADS];
@@ -263,7 +254,7 @@ int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *
     }
     (void)munmap(at, bytes);
     return kvl_err_set(err, e == cudaErrorMemoryAllocation ? -ENOMEM : -EIO, "%s wants %.2f GB (%llu bytes) of pinned host memory, %.2f GB are available: %s",
-                       what, (double)bytes / 1e9, (unsigned long long)bytes, (double)available_bytes() / 1e9, cudaGetErrorString(e));
+                       what, (double)bytes / 1e9, (unsigned long long)bytes, (double)kvl_memory_available("") / 1e9, cudaGetErrorString(e));
   }
   *memory = at;
   return 0;
