@@ -9,6 +9,7 @@
 
 #include "results/select.h"
 #include "sim/cmd.h"
+#include "sim/cmd_progress.h"
 #include "sim/explain_write.h"
 #include "traces/decimal.h"
 
@@ -30,18 +31,6 @@ static const char help[] =
   "  --quiet              no progress line\n"
   "\n"
   "RUN is an id, a name or its start, or latest; latest:mode=fixed and the like choose among runs (kvloan results --help).\n";
-
-static void show_progress(void *context, uint32_t done, uint32_t total)
-{
-  const struct timespec *began = context;
-  struct timespec now;
-  (void)clock_gettime(CLOCK_MONOTONIC, &now);
-  double elapsed = (double)(now.tv_sec - began->tv_sec) + (double)(now.tv_nsec - began->tv_nsec) * 1e-9;
-  fprintf(stderr, "\r\033[K%u of %u re-runs done", done, total);
-  if (done > 0 && done < total) {
-    fprintf(stderr, ", %.0f s to go", elapsed / done * (total - done));
-  }
-}
 
 struct call {
   const char *store, *word;
@@ -155,7 +144,7 @@ static int explain(const struct call *call, struct kvl_store *store, const struc
   struct kvl_what_if *what_if = calloc(1, sizeof *what_if);
   struct kvl_scenario_doc *doc = NULL;
   struct call c = *call;
-  struct timespec began;
+  struct kvl_cmd_progress progress;
   char *json = NULL, name[64];
   int rc = facts == NULL || what_if == NULL ? kvl_err_set(err, -ENOMEM, "kvloan explain: out of memory") : 0;
   if (rc == 0 && !run->has_summary) {
@@ -167,18 +156,15 @@ static int explain(const struct call *call, struct kvl_store *store, const struc
   }
   rc = rc != 0 ? rc : load_scenario(store, run, &c, &json, name, sizeof name, &doc, err);
   rc = rc != 0 ? rc : kvl_explain_read(facts, store, run, kvl_scenario_of(doc), err);
-  (void)clock_gettime(CLOCK_MONOTONIC, &began);
   if (rc == 0 && c.options.knobs > 0) {
     c.options.objective = c.objective >= 0 ? (enum kvl_objective)c.objective : kvl_objective_of(kvl_scenario_of(doc));
     c.options.sets = c.sets;
     c.options.stop = &kvl_stop;
-    bool terminal = !c.quiet && isatty(STDERR_FILENO) == 1;
-    c.options.progress = terminal ? show_progress : NULL;
-    c.options.progress_context = &began;
+    c.options.progress = !c.quiet && isatty(STDERR_FILENO) == 1 ? kvl_cmd_progress_reruns : NULL;
+    c.options.progress_context = &progress;
+    kvl_cmd_progress_begin(&progress, "");
     rc = kvl_explain_what_if(what_if, facts, json, name, &c.options, err);
-    if (terminal) {
-      fprintf(stderr, "\r\033[K");
-    }
+    kvl_cmd_progress_end(&progress);
   }
   if (rc == 0) {
     kvl_explain_write(stdout, (enum kvl_format)c.format, facts, c.options.knobs > 0 ? what_if : NULL);

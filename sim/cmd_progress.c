@@ -37,6 +37,22 @@ void kvl_cmd_progress_show(void *context, uint64_t now_ns, uint64_t done, uint64
   }
 }
 
+void kvl_cmd_progress_reruns(void *context, uint32_t done, uint32_t total, double share)
+{
+  struct kvl_cmd_progress *p = context;
+  struct timespec t;
+  (void)clock_gettime(CLOCK_MONOTONIC, &t);
+  if (p->any && seconds_between(&p->shown, &t) < 0.1) {
+    return;
+  }
+  p->any = true;
+  p->shown = t;
+  fprintf(stderr, "\r\033[K%s%u of %u re-runs done", p->what, done, total);
+  if (share > 0 && share < 1) {
+    fprintf(stderr, ", %.0f s to go", seconds_between(&p->started, &t) * (1 - share) / share);
+  }
+}
+
 void kvl_cmd_progress_end(const struct kvl_cmd_progress *p)
 {
   if (p->any) {

@@ -9,6 +9,7 @@
 #include "backend/base/place.h"
 #include "results/select.h"
 #include "sim/cmd.h"
+#include "sim/cmd_progress.h"
 #include "sim/report_runs.h"
 
 enum { SETS_MAX = 128, KNOBS = 8 };
@@ -33,12 +34,6 @@ static const char help[] =
   "\n"
   "RUN is an id, a name or its start, latest, or all; latest:mode=fixed and the like choose among runs (kvloan results --help).\n"
   "Pictures are drawn by gnuplot; without it the page has none, and says so.\n";
-
-static void show_progress(void *context, uint32_t done, uint32_t total)
-{
-  (void)context;
-  fprintf(stderr, "\r\033[K%u of %u re-runs done", done, total);
-}
 
 struct call {
   const char *store, *out, *title, *sweep, *plan;
@@ -147,13 +142,13 @@ static int report_on(const struct call *c, struct kvl_store *store, const struct
       return kvl_err_set(err, -EINVAL, "%s: run %lld is %s and has no summary to report", c->store, (long long)runs[r]->id, kvl_stored_status_name(runs[r]->status));
     }
   }
-  bool terminal = !c->quiet && isatty(STDERR_FILENO) == 1;
-  what_if.progress = terminal ? show_progress : NULL;
+  struct kvl_cmd_progress progress;
+  kvl_cmd_progress_begin(&progress, "");
+  what_if.progress = !c->quiet && isatty(STDERR_FILENO) == 1 ? kvl_cmd_progress_reruns : NULL;
+  what_if.progress_context = &progress;
   source.what_if = c->explain && count == 1 ? &what_if : NULL;
   int rc = count == 1 ? kvl_report_of_run(&report, &source, &no_pictures, err) : kvl_report_of_runs(&report, &source, &no_pictures, err);
-  if (terminal && source.what_if != NULL) {
-    fprintf(stderr, "\r\033[K");
-  }
+  kvl_cmd_progress_end(&progress);
   rc = rc != 0 ? rc : deliver(c, report, no_pictures, err);
   if (rc == 0 && c->explain && count > 1) {
     fprintf(stderr, "note: --explain is for one run; the comparison has no re-runs\n");

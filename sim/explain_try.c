@@ -230,7 +230,37 @@ struct batch {
   uint32_t first, threads;
   pthread_mutex_t lock;
   uint32_t done, total;
+  double running; /* of the re-runs that are not through, what is: a re-run counts 1 */
 };
+
+/* One re-run's own progress. */
+struct try_progress {
+  struct batch *batch;
+  double share;
+};
+
+/* With the lock: what a re-run has done now counts. */
+static void tell(struct batch *b, double more)
+{
+  b->running += more;
+  if (b->options->progress != NULL) {
+    double share = (b->done + b->running) / b->total;
+    b->options->progress(b->options->progress_context, b->done, b->total, share < 0 ? 0 : share > 1 ? 1 : share);
+  }
+}
+
+static void run_progress(void *context, uint64_t now_ns, uint64_t done, uint64_t total)
+{
+  struct try_progress *p = context;
+  double share = total == 0 ? 0 : (double)done / (double)total;
+  (void)now_ns;
+  if (share > p->share) {
+    (void)pthread_mutex_lock(&p->batch->lock);
+    tell(p->batch, share - p->share);
+    (void)pthread_mutex_unlock(&p->batch->lock);
+    p->share = share;
+  }
+}
 
 /* The scenario of a try. */
 static int load_try(const struct batch *b, const struct kvl_try *t, struct kvl_scenario_doc **doc, struct kvl_err *err)
@@ -257,13 +287,14 @@ static void run_try(void *context, uint32_t thread, uint32_t item)
   struct kvl_scenario_doc *doc = NULL;
   struct kvl_run_result *result = malloc(sizeof *result);
   struct kvl_err err = {"out of memory"};
+  struct try_progress progress = {b, 0};
   (void)thread;
   t->status = result == NULL ? -ENOMEM : load_try(b, t, &doc, &err);
   if (t->status == 0 && b->options->stop != NULL && *b->options->stop != 0) {
     t->status = -EINTR;
   }
   if (t->status == 0) {
-    struct kvl_run_options run = {.plane = "model", .threads = b->threads, .stop = b->options->stop};
+    struct kvl_run_options run = {.plane = "model", .threads = b->threads, .stop = b->options->stop, .progress = run_progress, .progress_context = &progress};
     t->status = kvl_run(doc, &run, result, &err);
     if (t->status == 0 && result->engine.status != KVL_RUN_COMPLETE && b->options->stop != NULL && *b->options->stop != 0) {
       t->status = -EINTR;
@@ -278,9 +309,7 @@ static void run_try(void *context, uint32_t thread, uint32_t item)
   free(result);
   (void)pthread_mutex_lock(&b->lock);
   b->done++;
-  if (b->options->progress != NULL) {
-    b->options->progress(b->options->progress_context, b->done, b->total);
-  }
+  tell(b, -progress.share);
   (void)pthread_mutex_unlock(&b->lock);
 }
 
@@ -453,7 +482,7 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
     return kvl_err_set(err, -ENOMEM, "no memory for %u threads", at_once);
   }
   if (o->progress != NULL) {
-    o->progress(o->progress_context, 0, b.total);
+    o->progress(o->progress_context, 0, b.total, 0);
   }
   kvl_workers_run(workers, run_try, &b, b.total);
   kvl_workers_destroy(workers);

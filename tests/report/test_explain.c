@@ -238,6 +238,37 @@ START_TEST(threads_and_order_do_not_matter)
 }
 END_TEST
 
+struct progress {
+  uint32_t done, total, between; /* between: calls that told more than the number of re-runs that are through */
+  double share;
+};
+
+static void see_progress(void *context, uint32_t done, uint32_t total, double share)
+{
+  struct progress *p = context;
+  ck_assert(share > p->share - 1e-9 && share <= 1 && done >= p->done && done <= total);
+  p->between += share > (double)done / total + 1e-9;
+  *p = (struct progress){done, total, p->between, share};
+}
+
+START_TEST(progress_is_told_within_the_re_runs)
+{
+  static const char *const sets[] = {"workload.requests=600", "workload.output_tokens=40", "selection.source=none"};
+  struct fixture f;
+  struct progress seen = {0, 0, 0, 0};
+  struct kvl_err err = {""};
+  begin(&f, sets, 3);
+  struct kvl_what_if *w = calloc(1, sizeof *w);
+  struct kvl_explain_options o = {.objective = KVL_FOR_TTFT, .threads = 2, .knobs = 2, .progress = see_progress, .progress_context = &seen};
+  ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
+  ck_assert(seen.total > 2 && seen.done == seen.total && seen.share > 1 - 1e-9);
+  ck_assert_uint_gt(seen.between, seen.total);
+  kvl_what_if_free(w);
+  free(w);
+  end(&f);
+}
+END_TEST
+
 START_TEST(a_stop_ends_the_re_runs)
 {
   static volatile sig_atomic_t stop = 1;
@@ -333,4 +364,4 @@ START_TEST(a_trace_of_another_history_is_noted)
 END_TEST
 
 KVL_TAP_MAIN("explain", facts_add_up_to_the_summary, what_binds_is_named, the_knob_that_is_recommended_has_been_run, open_loops_are_compared_in_their_steady_window, threads_and_order_do_not_matter,
-             a_stop_ends_the_re_runs, clairvoyance_bounds_lru, prefetch_and_speculation_are_told, rates_of_stages, a_trace_of_another_history_is_noted)
+             progress_is_told_within_the_re_runs, a_stop_ends_the_re_runs, clairvoyance_bounds_lru, prefetch_and_speculation_are_told, rates_of_stages, a_trace_of_another_history_is_noted)
