@@ -48,7 +48,7 @@ void kvl_cmd_progress_reruns(void *context, uint32_t done, uint32_t total, doubl
   p->any = true;
   p->shown = t;
   fprintf(stderr, "\r\033[K%s%u of %u re-runs done", p->what, done, total);
-  if (share > 0 && share < 1) {
+  if (share > 0.02 && share < 1) { /* the first answers come late: an estimate by them is far too long */
     fprintf(stderr, ", %.0f s to go", seconds_between(&p->started, &t) * (1 - share) / share);
   }
 }
