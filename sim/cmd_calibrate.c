@@ -67,24 +67,6 @@ static int check_from(const char *from, const char *out, struct kvl_err *err)
   return kvl_scenario_find_hardware(from, "--from", err);
 }
 
-/* Before minutes of measuring: is there a place for what comes of them? */
-static int check_place(const char *path, struct kvl_err *err)
-{
-  struct kvl_err why;
-  if (kvl_place_check(path, &why) != 0) {
-    return kvl_err_set(err, -EINVAL, "%s: %s", path[0] == '\0' ? "--out=" : path, why.text);
-  }
-  const char *slash = strrchr(path, '/');
-  char folder[KVL_PATH_CAP];
-  size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
-  if (length >= sizeof folder) {
-    return kvl_err_set(err, -ENAMETOOLONG, "--out: the name is too long");
-  }
-  memcpy(folder, slash == NULL ? "." : path, slash == NULL ? 1 : length);
-  folder[slash == NULL ? 1 : length] = '\0';
-  return access(folder, W_OK) == 0 ? 0 : kvl_err_set(err, -errno, "%s: %s", folder, strerror(errno));
-}
-
 /* Half of the machine's memory, a power of two of GiB, 32 at most. */
 static uint64_t default_host_bytes(void)
 {
@@ -206,7 +188,7 @@ int kvl_cmd_calibrate(int argc, char **argv)
   kvl_stop_on_signals();
   struct kvl_err err;
   struct kvl_calibration *c = calloc(1, sizeof *c);
-  int rc = c == NULL ? kvl_err_set(&err, -ENOMEM, "no memory") : out != NULL ? check_place(out, &err) : 0;
+  int rc = c == NULL ? kvl_err_set(&err, -ENOMEM, "no memory") : out != NULL ? kvl_place_ready(out, &err) /* before minutes of measuring */ : 0;
   rc = rc != 0 || from == NULL || from[0] == '\0' ? rc : check_from(from, out, &err);
   rc = rc != 0 ? rc : refit != NULL ? kvl_calibrate_read(c, refit, &err) : measure(c, &config, &err);
   if (rc == 0) {

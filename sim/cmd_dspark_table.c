@@ -94,7 +94,8 @@ int kvl_cmd_dspark_table(int argc, char **argv)
   struct kvl_err err;
   struct kvl_dspark_table table;
   char *text = NULL;
-  int rc = kvl_dspark_table_build(&o, &table, &err);
+  int rc = out == NULL ? 0 : kvl_place_ready(out, &err); /* before minutes of runs */
+  rc = rc != 0 ? rc : kvl_dspark_table_build(&o, &table, &err);
   if (terminal) {
     fprintf(stderr, "\r\033[K");
   }

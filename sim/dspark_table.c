@@ -12,11 +12,12 @@
 enum { BATCHES_MAX = 16, SETS_MAX = 320, TEXT_MAX = 160, OUTPUT_TOKENS = 64, POINTS_MAX = BATCHES_MAX * (KVL_DRAFTS_MAX + 1) };
 _Static_assert((int)POINTS_MAX <= (int)KVL_CURVE_MAX, "a table has room for all points");
 
-/* Sessions of the workload's size on one decode GPU. */
+/* Sessions of the workload's size on one decode GPU; answers as long as those of the runs below, at least. */
 static uint32_t sessions_that_fit(const struct kvl_scenario *s)
 {
   struct kvl_session_bytes b;
-  kvl_session_bytes(s, (uint64_t)s->workload.input_tokens + s->workload.output_tokens, &b);
+  uint32_t output = s->workload.output_tokens < OUTPUT_TOKENS ? OUTPUT_TOKENS : s->workload.output_tokens;
+  kvl_session_bytes(s, (uint64_t)s->workload.input_tokens + output, &b);
   bool resident = s->mode == KVL_MODE_RESIDENT;
   uint64_t page = kvl_page_bytes(s), need = resident ? b.resident : b.fixed;
   uint64_t limits[] = {

@@ -18,6 +18,26 @@ int kvl_place_check(const char *path, struct kvl_err *err)
   return S_ISDIR(there.st_mode) ? kvl_err_set(err, -EISDIR, "Is a directory") : kvl_err_set(err, -EINVAL, "not a plain file: it would be replaced by one");
 }
 
+int kvl_place_ready(const char *path, struct kvl_err *err)
+{
+  struct kvl_err why = {""};
+  int rc = kvl_place_check(path, &why);
+  if (rc != 0) {
+    return kvl_err_set(err, rc, "%s: cannot write: %s", path[0] == '\0' ? "--out=" : path, why.text);
+  }
+  const char *slash = strrchr(path, '/');
+  size_t length = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+  char *folder = malloc(length + 1);
+  if (folder == NULL) {
+    return kvl_err_set(err, -ENOMEM, "%s: out of memory", path);
+  }
+  memcpy(folder, slash == NULL ? "." : path, length);
+  folder[length] = '\0';
+  rc = access(folder, W_OK) == 0 ? 0 : -errno;
+  free(folder);
+  return rc == 0 ? 0 : kvl_err_set(err, rc, "%s: cannot write: %s", path, strerror(-rc));
+}
+
 static int write_part(const char *part, int (*write)(FILE *out, const void *context), const void *context)
 {
   FILE *out = fopen(part, "we");
@@ -34,10 +54,9 @@ static int write_part(const char *part, int (*write)(FILE *out, const void *cont
 
 int kvl_place_write(const char *path, int (*write)(FILE *out, const void *context), const void *context, struct kvl_err *err)
 {
-  struct kvl_err why = {""};
-  int rc = kvl_place_check(path, &why);
+  int rc = kvl_place_ready(path, err);
   if (rc != 0) {
-    return kvl_err_set(err, rc, "%s: cannot write: %s", path[0] == '\0' ? "--out=" : path, why.text);
+    return rc;
   }
   size_t size = strlen(path) + 32;
   char *part = malloc(size);

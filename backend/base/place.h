@@ -11,6 +11,10 @@
  * written is not looked at. */
 int kvl_place_check(const char *path, struct kvl_err *err);
 
+/* Before long work: may the file be written, and its folder? What comes of it is written by kvl_place_write all the same. 0, or a negative errno with
+ * "PATH: cannot write: reason". */
+int kvl_place_ready(const char *path, struct kvl_err *err);
+
 /* Writes the file: `write` puts its text into `out` and returns 0 or a negative errno; what it could not write is found out here. 0, or a negative errno, with
  * "PATH: cannot write: reason" (an empty path: "--out=") in err, and no file left that was not there before. */
 int kvl_place_write(const char *path, int (*write)(FILE *out, const void *context), const void *context, struct kvl_err *err);

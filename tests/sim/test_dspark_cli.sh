@@ -39,6 +39,15 @@ grep -o '"cost_table":{"value":[^}]*' "$work/adaptive.json" | grep -o '\[[0-9]*,
   grep -q '"name":{"value":"mine"' "$work/adaptive.json" && grep -q 'adaptive mode, batches of 1 to 6' "$work/adaptive.json"
 check "the table of adaptive mode has what the mode adds"
 
+# Short answers: the largest batch is one of the runs' own answers, which are longer.
+for kv in 2500000000 2510000000; do
+  "$program" dspark-table published-256 --set=speculation=glm-5.2.mtp --set=mode=fixed --set=node.sessions_per_gpu_max=0 --set=policy.hot_rows=512 --set=policy.bank_rows=2048 \
+    --set=policy.tail_tokens=512 --set=workload.input_tokens=20000 --set=workload.cached_tokens=20000 --set=workload.requests=9 --set=workload.concurrency=3 \
+    --set=workload.output_tokens=3 --set=selection.source=none --set=node.kv_pool_bytes=$kv --out="$work/short.json" 2>"$work/err" || { bad=1; sed 's/^/# /' "$work/err"; }
+done
+[ -z "$bad" ]
+check "a scenario of short answers"
+
 # 5: what cannot be gets one line.
 line() { # line NAME RC TEXT ARGUMENTS...
   name=$1 want=$2 text=$3
@@ -53,6 +62,7 @@ line "a batch that does not fit" 1 "nearest: " published-256 $small --batch-max=
 line "no scenario" 2 "which scenario" --name=x
 line "an unknown option" 2 "did you mean --out" published-256 --ot=x
 line "a folder that is not there" 1 "No such file" published-256 $small --batch-max=1 --set=selection.source=none --out="$work/none/x.json"
+line "which is found out before the runs" 1 "No such file" published-256 --out="$work/none/x.json"
 mkfifo "$work/pipe"
 line "a pipe" 1 "not a plain file" published-256 $small --batch-max=1 --set=selection.source=none --out="$work/pipe"
 [ -p "$work/pipe" ] && [ ! -e "$work/none" ] && ! ls "$work" | grep -q '\.part'
