@@ -64,7 +64,8 @@ void kvl_gpu_free(struct kvl_gpu *gpu, void *memory);
 
 /* Pinned host memory that every GPU of the node reaches at the same address: huge pages where the system has them, touched by several threads, then
  * registered (fast to pin), in pieces of about 1 GiB (bounded to tear down). A copy must not cross from one piece into the next (CUDA refuses it): pieces
- * are whole multiples of `unit` bytes, itself a multiple of 4,096; unit 0: all in one piece. The same unit for both calls. */
+ * are whole multiples of `unit` bytes, itself a multiple of 4,096; unit 0: all in one piece. The same unit for both calls. -ENOMEM before a page is touched
+ * when that is more than the machine, or the control group that the process runs in, has left. */
 int kvl_gpu_pin(struct kvl_gpu *gpu, uint64_t bytes, uint64_t unit, const char *what, void **memory, struct kvl_err *err);
 void kvl_gpu_unpin(struct kvl_gpu *gpu, void *memory, uint64_t bytes, uint64_t unit);
 
