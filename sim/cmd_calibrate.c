@@ -1,6 +1,5 @@
 /* kvloan calibrate: a node's hardware descriptor, from measurement. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "backend/base/place.h"
 #include "sim/calibrate.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/scenario.h"
 #include "sim/version.h"
 
@@ -112,66 +112,42 @@ static int measure(struct kvl_calibration *c, struct kvl_probe_config *config, s
   return rc;
 }
 
+static int take_host_bytes(void *to, const char *word)
+{
+  return host_bytes_of(word, to);
+}
+
+static int take_gpu(void *to, const char *word)
+{
+  char *end;
+  unsigned long n = strtoul(word, &end, 10);
+  if (end == word || *end != '\0' || n > 1023) {
+    fprintf(stderr, "kvloan calibrate: --gpu=%s: not a number from 0 to 1023\n", word);
+    return -1;
+  }
+  *(uint32_t *)to = (uint32_t)n;
+  return 0;
+}
+
 int kvl_cmd_calibrate(int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"out", required_argument, NULL, 'o'},   {"name", required_argument, NULL, 'n'},   {"from", required_argument, NULL, 'b'},
-    {"host-gib", required_argument, NULL, 'm'}, {"quick", no_argument, NULL, 'q'},     {"gpu", required_argument, NULL, 'g'},
-    {"refit", required_argument, NULL, 'r'}, {"format", required_argument, NULL, 'f'}, {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-  };
   const char *out = NULL, *name = NULL, *from = NULL, *refit = NULL;
   struct kvl_probe_config config = {.seed = 1, .stop = &kvl_stop, .host_bytes = default_host_bytes()};
-  int option, format = KVL_FORMAT_TABLE;
+  int format = KVL_FORMAT_TABLE;
   bool measured_options = false;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'o':
-      out = optarg;
-      break;
-    case 'n':
-      name = optarg;
-      break;
-    case 'b':
-      from = optarg;
-      break;
-    case 'm':
-      measured_options = true;
-      if (host_bytes_of(optarg, &config.host_bytes) != 0) {
-        return 2;
-      }
-      break;
-    case 'q':
-      measured_options = true;
-      config.quick = true;
-      break;
-    case 'g': {
-      char *end;
-      unsigned long n = strtoul(optarg, &end, 10);
-      measured_options = true;
-      if (end == optarg || *end != '\0' || n > 1023) {
-        fprintf(stderr, "kvloan calibrate: --gpu=%s: not a number from 0 to 1023\n", optarg);
-        return 2;
-      }
-      config.gpu = (uint32_t)n;
-      break;
-    }
-    case 'r':
-      refit = optarg;
-      break;
-    case 'f':
-      if (kvl_cmd_format("calibrate", optarg, &format) != 0) {
-        return 2;
-      }
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return 0;
-    default:
-      return kvl_cmd_bad_option("calibrate", argc, argv, options, option);
-    }
+  const struct kvl_option options[] = {
+    {KVL_OPTION("out", TEXT, &out)},
+    {KVL_OPTION("name", TEXT, &name)},
+    {KVL_OPTION("from", TEXT, &from)},
+    {KVL_OPTION("host-gib", OWN, &config.host_bytes), .read = take_host_bytes, .given = &measured_options},
+    {KVL_OPTION("quick", FLAG, &config.quick), .given = &measured_options},
+    {KVL_OPTION("gpu", OWN, &config.gpu), .read = take_gpu, .given = &measured_options},
+    {KVL_OPTION("refit", TEXT, &refit)},
+    {KVL_OPTION("format", FORMAT, &format)},
+  };
+  int code = kvl_cmd_options("calibrate", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    return code < 0 ? 0 : code;
   }
   if (argc != optind) {
     fprintf(stderr, "kvloan calibrate: takes no argument '%s' (kvloan calibrate --help tells more)\n", argv[optind]);

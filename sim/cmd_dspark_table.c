@@ -1,6 +1,5 @@
 /* kvloan dspark-table: the table by which drafts are scheduled, from runs. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "backend/base/place.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/dspark_table.h"
 
 enum { SETS_MAX = 256 };
@@ -33,55 +33,19 @@ static void say(void *context, const char *what)
 
 int kvl_cmd_dspark_table(int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"out", required_argument, NULL, 'o'},     {"name", required_argument, NULL, 'n'},  {"batch-max", required_argument, NULL, 'b'},
-    {"set", required_argument, NULL, 's'},     {"plane", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-  };
   const char *sets[SETS_MAX], *out = NULL, *name = NULL;
   struct kvl_dspark_table_options o = {.sets = sets, .plane = "model", .stop = &kvl_stop};
-  int option;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'o':
-      out = optarg;
-      break;
-    case 'n':
-      name = optarg;
-      break;
-    case 'b': {
-      char *end;
-      unsigned long n = strtoul(optarg, &end, 10);
-      if (end == optarg || *end != '\0' || n < 1 || n > 512) {
-        fprintf(stderr, "kvloan dspark-table: --batch-max=%s: not a number from 1 to 512\n", optarg);
-        return 2;
-      }
-      o.batch_max = (uint32_t)n;
-      break;
-    }
-    case 's':
-      if (kvl_cmd_set("dspark-table", optarg, sets, &o.set_count, SETS_MAX) != 0) {
-        return 2;
-      }
-      break;
-    case 'p':
-      if (kvl_cmd_plane("dspark-table", optarg, &o.plane) != 0) {
-        return 2;
-      }
-      break;
-    case 't':
-      if (kvl_cmd_threads("dspark-table", optarg, &o.threads) != 0) {
-        return 2;
-      }
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return 0;
-    default:
-      return kvl_cmd_bad_option("dspark-table", argc, argv, options, option);
-    }
+  const struct kvl_option options[] = {
+    {KVL_OPTION("out", TEXT, &out)},
+    {KVL_OPTION("name", TEXT, &name)},
+    {KVL_OPTION("batch-max", COUNT, &o.batch_max), .number = 512},
+    {KVL_OPTION("set", SET, sets), .count = &o.set_count, .number = SETS_MAX},
+    {KVL_OPTION("plane", PLANE, &o.plane)},
+    {KVL_OPTION("threads", THREADS, &o.threads)},
+  };
+  int code = kvl_cmd_options("dspark-table", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    return code < 0 ? 0 : code;
   }
   if (argc - optind != 1) {
     fprintf(stderr, "kvloan dspark-table: %s (kvloan dspark-table --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");

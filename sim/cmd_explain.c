@@ -1,6 +1,5 @@
 /* kvloan explain RUN: why a stored run behaves as it does, and what to turn next. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "results/select.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/cmd_progress.h"
 #include "sim/explain_write.h"
 #include "traces/decimal.h"
@@ -62,63 +62,40 @@ static int objective_of(const char *word, int *objective)
   return choice < 0 ? -1 : 0;
 }
 
+static int take_objective(void *to, const char *word)
+{
+  return objective_of(word, to);
+}
+
+static int take_knobs(void *to, const char *word)
+{
+  uint64_t number = 0;
+  int rc = number_of("knobs", word, 20, &number);
+  *(uint32_t *)to = (uint32_t)number;
+  return rc;
+}
+
+static int take_requests(void *to, const char *word)
+{
+  return number_of("requests", word, UINT64_C(1) << 40, to);
+}
+
 /* 0; 2: usage, said; -1: --help. */
 static int parse(struct call *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"store", required_argument, NULL, 'o'},   {"for", required_argument, NULL, 'F'},     {"knobs", required_argument, NULL, 'k'},
-    {"requests", required_argument, NULL, 'r'}, {"set", required_argument, NULL, 's'},     {"format", required_argument, NULL, 'f'},
-    {"threads", required_argument, NULL, 't'}, {"quiet", no_argument, NULL, 'q'},         {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+  const struct kvl_option options[] = {
+    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("for", OWN, &c->objective), .read = take_objective},
+    {KVL_OPTION("knobs", OWN, &c->options.knobs), .read = take_knobs},
+    {KVL_OPTION("requests", OWN, &c->options.requests), .read = take_requests},
+    {KVL_OPTION("set", SET, c->sets), .count = &c->options.set_count, .number = SETS_MAX},
+    {KVL_OPTION("format", FORMAT, &c->format)},
+    {KVL_OPTION("threads", THREADS, &c->options.threads)},
+    {KVL_OPTION("quiet", FLAG, &c->quiet)},
   };
-  int option;
-  uint64_t number;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'o':
-      c->store = optarg;
-      break;
-    case 'F':
-      if (objective_of(optarg, &c->objective) != 0) {
-        return 2;
-      }
-      break;
-    case 'k':
-      if (number_of("knobs", optarg, 20, &number) != 0) {
-        return 2;
-      }
-      c->options.knobs = (uint32_t)number;
-      break;
-    case 'r':
-      if (number_of("requests", optarg, UINT64_C(1) << 40, &c->options.requests) != 0) {
-        return 2;
-      }
-      break;
-    case 's':
-      if (kvl_cmd_set("explain", optarg, c->sets, &c->options.set_count, SETS_MAX) != 0) {
-        return 2;
-      }
-      break;
-    case 'f':
-      if (kvl_cmd_format("explain", optarg, &c->format) != 0) {
-        return 2;
-      }
-      break;
-    case 't':
-      if (kvl_cmd_threads("explain", optarg, &c->options.threads) != 0) {
-        return 2;
-      }
-      break;
-    case 'q':
-      c->quiet = true;
-      break;
-    case 'h':
-      return -1;
-    default:
-      return kvl_cmd_bad_option("explain", argc, argv, options, option);
-    }
+  int code = kvl_cmd_options("explain", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    return code;
   }
   if (c->store == NULL || argc - optind != 1) {
     fprintf(stderr, "kvloan explain: %s (kvloan explain --help tells more)\n",
@@ -184,9 +161,6 @@ int kvl_cmd_explain(int argc, char **argv)
   struct call c = {.format = KVL_FORMAT_TABLE, .objective = -1, .options = {.knobs = KNOBS}};
   int code = parse(&c, argc, argv);
   if (code != 0) {
-    if (code < 0) {
-      fputs(help, stdout);
-    }
     return code < 0 ? 0 : code;
   }
   kvl_stop_on_signals();

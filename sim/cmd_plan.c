@@ -1,6 +1,5 @@
 /* kvloan plan PLAN.json */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "results/plan.h"
 #include "results/text.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/cmd_sweep.h"
 #include "sim/design_run.h"
 #include "sim/explain.h"
@@ -57,80 +57,52 @@ static int complain(const char *text, const char *detail)
   return 2;
 }
 
-static int price_of(const char *word, double *price)
+static int take_price(void *to, const char *word)
 {
-  if (kvl_plan_price(word, price) != 0) {
+  struct call *c = to;
+  c->gpu_hour = word;
+  if (kvl_plan_price(word, &c->price) != 0) {
     fprintf(stderr, "kvloan plan: --gpu-hour=%s: must be a price, a number from 1e-06 to 1e+15 (without the option, cost is in GPU hours)\n", word);
     return -1;
   }
   return 0;
 }
 
+static int take_text(void *to, const char *word)
+{
+  *(const char **)to = word;
+  return 0;
+}
+
+static int take_target(void *to, const char *word)
+{
+  struct call *c = to;
+  struct kvl_err err;
+  if (c->targets == TARGETS_MAX) {
+    return complain("more than 16 --target options", "");
+  }
+  c->target[c->targets++] = word;
+  return kvl_plan_check_target(word, &err) != 0 ? complain(err.text, "") : 0;
+}
+
 /* 0, an exit code, or -1 after --help. */
 static int parse(struct call *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"store", required_argument, NULL, 'o'},    {"target", required_argument, NULL, 'T'},   {"scenario", required_argument, NULL, 'S'},
-    {"workload", required_argument, NULL, 'w'}, {"gpu-hour", required_argument, NULL, 'g'}, {"set", required_argument, NULL, 's'},
-    {"jobs", required_argument, NULL, 'j'},     {"threads", required_argument, NULL, 't'},  {"show", optional_argument, NULL, 'p'},
-    {"take-over", no_argument, NULL, 'k'},      {"format", required_argument, NULL, 'f'},   {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
+  const struct kvl_option options[] = {
+    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("target", OWN, c), .read = take_target},
+    {KVL_OPTION("scenario", TEXT, &c->scenario)},
+    {KVL_OPTION("workload", TEXT, &c->workload)},
+    {KVL_OPTION("gpu-hour", OWN, c), .read = take_price},
+    {KVL_OPTION("set", SET, c->set), .count = &c->sets, .number = SETS_MAX},
+    {KVL_OPTION("jobs", COUNT, &c->jobs), .number = JOBS_MAX},
+    {KVL_OPTION("threads", COUNT, &c->threads), .number = 256},
+    {KVL_OPTION("show", OWN_OR_NOTHING, &c->show), .read = take_text, .given = &c->showing},
+    {KVL_OPTION("take-over", FLAG, &c->take_over)},
+    {KVL_OPTION("format", FORMAT, &c->format)},
+    {KVL_OPTION("quiet", FLAG, &c->quiet)},
   };
-  struct kvl_err err;
-  int option, code = 0;
-  optind = 1;
-  opterr = 0;
-  while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'o':
-      c->store = optarg;
-      break;
-    case 'T':
-      if (c->targets == TARGETS_MAX) {
-        return complain("more than 16 --target options", "");
-      }
-      c->target[c->targets++] = optarg;
-      code = kvl_plan_check_target(optarg, &err) != 0 ? complain(err.text, "") : 0;
-      break;
-    case 'S':
-      c->scenario = optarg;
-      break;
-    case 'w':
-      c->workload = optarg;
-      break;
-    case 'g':
-      c->gpu_hour = price_of(optarg, &c->price) == 0 ? optarg : NULL;
-      code = c->gpu_hour == NULL ? 2 : 0;
-      break;
-    case 's':
-      code = kvl_cmd_set("plan", optarg, c->set, &c->sets, SETS_MAX) != 0 ? 2 : 0;
-      break;
-    case 'j':
-      code = kvl_cmd_count("plan", "jobs", optarg, JOBS_MAX, &c->jobs) != 0 ? 2 : 0;
-      break;
-    case 't':
-      code = kvl_cmd_count("plan", "threads", optarg, 256, &c->threads) != 0 ? 2 : 0;
-      break;
-    case 'p':
-      c->showing = true;
-      c->show = optarg;
-      break;
-    case 'k':
-      c->take_over = true;
-      break;
-    case 'f':
-      code = kvl_cmd_format("plan", optarg, &c->format) != 0 ? 2 : 0;
-      break;
-    case 'q':
-      c->quiet = true;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return -1;
-    default:
-      return kvl_cmd_bad_option("plan", argc, argv, options, option);
-    }
-  }
+  int code = kvl_cmd_options("plan", help, KVL_OPTIONS(options), argc, argv);
   if (code != 0) {
     return code;
   }

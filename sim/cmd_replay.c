@@ -1,11 +1,11 @@
 /* kvloan replay FILE */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "results/text.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/replay.h"
 
 static const char help[] =
@@ -127,45 +127,19 @@ static int replay(const char *path, const struct kvl_run_options *options, int f
 
 int kvl_cmd_replay(int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"plane", required_argument, NULL, 'p'}, {"threads", required_argument, NULL, 't'}, {"verify", no_argument, NULL, 'v'},
-    {"format", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},         {"tsv", no_argument, NULL, 'T'},
-    {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
-  };
   struct kvl_run_options run = {.plane = "model"};
-  int option, format = KVL_FORMAT_TABLE;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'p':
-      run.plane = optarg;
-      break;
-    case 't':
-      if (kvl_cmd_threads("replay", optarg, &run.threads) != 0) {
-        return 2;
-      }
-      break;
-    case 'v':
-      run.verify = true;
-      break;
-    case 'f':
-      if (kvl_cmd_format("replay", optarg, &format) != 0) {
-        return 2;
-      }
-      break;
-    case 'j':
-      format = KVL_FORMAT_JSON;
-      break;
-    case 'T':
-      format = KVL_FORMAT_TSV;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return 0;
-    default:
-      return kvl_cmd_bad_option("replay", argc, argv, options, option);
-    }
+  int format = KVL_FORMAT_TABLE;
+  const struct kvl_option options[] = {
+    {KVL_OPTION("plane", TEXT, &run.plane)},
+    {KVL_OPTION("threads", THREADS, &run.threads)},
+    {KVL_OPTION("verify", FLAG, &run.verify)},
+    {KVL_OPTION("format", FORMAT, &format)},
+    {KVL_OPTION("json", CHOSEN, &format), .number = KVL_FORMAT_JSON},
+    {KVL_OPTION("tsv", CHOSEN, &format), .number = KVL_FORMAT_TSV},
+  };
+  int code = kvl_cmd_options("replay", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    return code < 0 ? 0 : code;
   }
   if (argc - optind != 1) {
     fprintf(stderr, "kvloan replay: %s (kvloan replay --help tells more)\n", optind == argc ? "which log?" : "one log at a time");

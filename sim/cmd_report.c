@@ -1,6 +1,5 @@
 /* kvloan report: one self-contained HTML page about stored runs. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "backend/base/place.h"
 #include "results/select.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/cmd_progress.h"
 #include "sim/report_runs.h"
 
@@ -47,53 +47,20 @@ struct call {
 /* 0; 2: usage, said; -1: --help. */
 static int parse(struct call *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"store", required_argument, NULL, 'o'}, {"out", required_argument, NULL, 'O'},     {"title", required_argument, NULL, 'T'},
-    {"explain", no_argument, NULL, 'e'},     {"set", required_argument, NULL, 's'},     {"threads", required_argument, NULL, 't'},
-    {"quiet", no_argument, NULL, 'q'},       {"sweep", required_argument, NULL, 'w'},   {"plan", required_argument, NULL, 'p'},
-    {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+  const struct kvl_option options[] = {
+    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("out", TEXT, &c->out)},
+    {KVL_OPTION("title", TEXT, &c->title)},
+    {KVL_OPTION("explain", FLAG, &c->explain)},
+    {KVL_OPTION("set", SET, c->sets), .count = &c->set_count, .number = SETS_MAX},
+    {KVL_OPTION("threads", THREADS, &c->threads)},
+    {KVL_OPTION("quiet", FLAG, &c->quiet)},
+    {KVL_OPTION("sweep", TEXT, &c->sweep)},
+    {KVL_OPTION("plan", TEXT, &c->plan)},
   };
-  int option;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'o':
-      c->store = optarg;
-      break;
-    case 'O':
-      c->out = optarg;
-      break;
-    case 'T':
-      c->title = optarg;
-      break;
-    case 'e':
-      c->explain = true;
-      break;
-    case 's':
-      if (kvl_cmd_set("report", optarg, c->sets, &c->set_count, SETS_MAX) != 0) {
-        return 2;
-      }
-      break;
-    case 't':
-      if (kvl_cmd_threads("report", optarg, &c->threads) != 0) {
-        return 2;
-      }
-      break;
-    case 'q':
-      c->quiet = true;
-      break;
-    case 'w':
-      c->sweep = optarg;
-      break;
-    case 'p':
-      c->plan = optarg;
-      break;
-    case 'h':
-      return -1;
-    default:
-      return kvl_cmd_bad_option("report", argc, argv, options, option);
-    }
+  int code = kvl_cmd_options("report", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    return code;
   }
   c->words = argv + optind;
   c->word_count = argc - optind;
@@ -198,9 +165,6 @@ int kvl_cmd_report(int argc, char **argv)
   struct call c = {.store = NULL};
   int code = parse(&c, argc, argv);
   if (code != 0) {
-    if (code < 0) {
-      fputs(help, stdout);
-    }
     return code < 0 ? 0 : code;
   }
   kvl_stop_on_signals();

@@ -1,6 +1,5 @@
 /* kvloan reproduce: the published experiment's rows, simulated. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/reproduce.h"
 
 static const char help[] =
@@ -168,53 +168,21 @@ static int rows_path(const char *scenario, char *path, size_t size, struct kvl_e
 
 int kvl_cmd_reproduce(int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"set", required_argument, NULL, 's'},       {"refit", no_argument, NULL, 'r'},           {"leave-out", required_argument, NULL, 'l'}, {"no-controls", no_argument, NULL, 'n'},
-    {"scenario", required_argument, NULL, 'c'},  {"store", required_argument, NULL, 'o'},     {"format", required_argument, NULL, 'f'},
-    {"threads", required_argument, NULL, 't'},   {"help", no_argument, NULL, 'h'},            {NULL, 0, NULL, 0},
-  };
-  int format = KVL_FORMAT_TABLE, option;
+  int format = KVL_FORMAT_TABLE;
   struct kvl_reproduce_options o = {.scenario = "published-256", .controls = true, .stop = &kvl_stop};
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 's':
-      if (kvl_cmd_set("reproduce", optarg, o.sets, &o.set_count, KVL_REPRODUCE_SETS_MAX) != 0) {
-        return 2;
-      }
-      break;
-    case 'r':
-      o.refit = true;
-      break;
-    case 'l':
-      o.leave_out = optarg;
-      break;
-    case 'n':
-      o.controls = false;
-      break;
-    case 'c':
-      o.scenario = optarg;
-      break;
-    case 'o':
-      o.store = optarg;
-      break;
-    case 'f':
-      if (kvl_cmd_format("reproduce", optarg, &format) != 0) {
-        return 2;
-      }
-      break;
-    case 't':
-      if (kvl_cmd_threads("reproduce", optarg, &o.threads) != 0) {
-        return 2;
-      }
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return 0;
-    default:
-      return kvl_cmd_bad_option("reproduce", argc, argv, options, option);
-    }
+  const struct kvl_option options[] = {
+    {KVL_OPTION("set", SET, o.sets), .count = &o.set_count, .number = KVL_REPRODUCE_SETS_MAX},
+    {KVL_OPTION("refit", FLAG, &o.refit)},
+    {KVL_OPTION("leave-out", TEXT, &o.leave_out)},
+    {KVL_OPTION("no-controls", NO, &o.controls)},
+    {KVL_OPTION("scenario", TEXT, &o.scenario)},
+    {KVL_OPTION("store", TEXT, &o.store)},
+    {KVL_OPTION("format", FORMAT, &format)},
+    {KVL_OPTION("threads", THREADS, &o.threads)},
+  };
+  int code = kvl_cmd_options("reproduce", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    return code < 0 ? 0 : code;
   }
   if (optind != argc) {
     fprintf(stderr, "kvloan reproduce: takes no argument '%s' (kvloan reproduce --help tells more)\n", argv[optind]);

@@ -1,13 +1,13 @@
 /* kvloan results: what is in a store. */
 #include "sim/cmd_results.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/base/nearest.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/results_sweep.h"
 
 static const char help[] =
@@ -59,39 +59,18 @@ static int find_command(const char *word)
 /* 0, or the exit code after a line; -1 after --help. Leaves the first positional argument in optind. */
 static int parse_options(struct kvl_results_call *call, int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"store", required_argument, NULL, 's'}, {"format", required_argument, NULL, 'f'}, {"what", required_argument, NULL, 'w'},
-    {"out", required_argument, NULL, 'o'},   {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+  int format = (int)call->format;
+  bool given = false;
+  const struct kvl_option options[] = {
+    {KVL_OPTION("store", TEXT, &call->store_path)},
+    {KVL_OPTION("format", FORMAT, &format), .given = &given},
+    {KVL_OPTION("what", TEXT, &call->what)},
+    {KVL_OPTION("out", TEXT, &call->out)},
   };
-  int option, format;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 's':
-      call->store_path = optarg;
-      break;
-    case 'f':
-      if (kvl_cmd_format("results", optarg, &format) != 0) {
-        return 2;
-      }
-      call->format = (enum kvl_format)format;
-      call->format_given = 1;
-      break;
-    case 'w':
-      call->what = optarg;
-      break;
-    case 'o':
-      call->out = optarg;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return -1;
-    default:
-      return kvl_cmd_bad_option("results", argc, argv, options, option);
-    }
-  }
-  return 0;
+  int code = kvl_cmd_options("results", help, KVL_OPTIONS(options), argc, argv);
+  call->format = (enum kvl_format)format;
+  call->format_given = given;
+  return code;
 }
 
 static int check_usage(const struct kvl_results_call *call, int command, int positional)

@@ -1,6 +1,5 @@
 /* kvloan run SCENARIO.json */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/cmd_progress.h"
 #include "sim/plane_model.h"
 #include "sim/run.h"
@@ -74,92 +74,48 @@ static void print_notes(const struct kvl_scenario_doc *doc, const struct kvl_run
   fprintf(stderr, "\n");
 }
 
+static int take_repeats(void *to, const char *word)
+{
+  return kvl_repeats_count("run", word, to);
+}
+
+static int take_confidence(void *to, const char *word)
+{
+  return kvl_repeats_confidence("run", word, to);
+}
+
 int kvl_cmd_run(int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"set", required_argument, NULL, 's'},    {"seed", required_argument, NULL, 'S'},   {"plane", required_argument, NULL, 'p'},
-    {"check", required_argument, NULL, 'c'},  {"record", required_argument, NULL, 'r'},
-    {"store", required_argument, NULL, 'o'},  {"format", required_argument, NULL, 'f'}, {"threads", required_argument, NULL, 't'},
-    {"repeats", required_argument, NULL, 'n'}, {"confidence", required_argument, NULL, 'C'},
-    {"verify", no_argument, NULL, 'v'},       {"quiet", no_argument, NULL, 'q'},        {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-  };
   const char *sets[SETS_MAX];
   unsigned set_count = 0;
   char seed[KVL_CMD_SEED_MAX];
-  int format = KVL_FORMAT_TABLE, check;
+  int format = KVL_FORMAT_TABLE, check = 0;
   bool quiet = false;
   uint32_t repeats = 1;
   double confidence = 0.0;
   char *command = kvl_cmd_line(argc, argv);
   struct kvl_run_options run = {.plane = "model", .command = command, .stop = &kvl_stop};
-  int option, code = 2;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 's':
-      if (kvl_cmd_set("run", optarg, sets, &set_count, SETS_MAX) != 0) {
-        goto out;
-      }
-      break;
-    case 'S':
-      if (kvl_cmd_seed("run", optarg, seed, sets, &set_count, SETS_MAX) != 0) {
-        goto out;
-      }
-      break;
-    case 'p':
-      if (kvl_cmd_plane("run", optarg, &run.plane) != 0) {
-        goto out;
-      }
-      break;
-    case 'o':
-      run.store = optarg;
-      break;
-    case 'c':
-      if (kvl_cmd_check("run", optarg, &check) != 0) {
-        goto out;
-      }
-      run.check = (enum kvl_check)check;
-      break;
-    case 'r':
-      run.record = optarg;
-      break;
-    case 'f':
-      if (kvl_cmd_format("run", optarg, &format) != 0) {
-        goto out;
-      }
-      break;
-    case 't':
-      if (kvl_cmd_threads("run", optarg, &run.threads) != 0) {
-        goto out;
-      }
-      break;
-    case 'n':
-      if (kvl_repeats_count("run", optarg, &repeats) != 0) {
-        goto out;
-      }
-      break;
-    case 'C':
-      if (kvl_repeats_confidence("run", optarg, &confidence) != 0) {
-        goto out;
-      }
-      break;
-    case 'v':
-      run.verify = true;
-      break;
-    case 'q':
-      quiet = true;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      code = 0;
-      goto out;
-    default:
-      code = kvl_cmd_bad_option("run", argc, argv, options, option);
-      goto out;
-    }
+  const struct kvl_option options[] = {
+    {KVL_OPTION("set", SET, sets), .count = &set_count, .number = SETS_MAX},
+    {KVL_OPTION("seed", SEED, sets), .count = &set_count, .number = SETS_MAX, .text = seed},
+    {KVL_OPTION("plane", PLANE, &run.plane)},
+    {KVL_OPTION("check", CHECK, &check)},
+    {KVL_OPTION("record", TEXT, &run.record)},
+    {KVL_OPTION("store", TEXT, &run.store)},
+    {KVL_OPTION("format", FORMAT, &format)},
+    {KVL_OPTION("threads", THREADS, &run.threads)},
+    {KVL_OPTION("repeats", OWN, &repeats), .read = take_repeats},
+    {KVL_OPTION("confidence", OWN, &confidence), .read = take_confidence},
+    {KVL_OPTION("verify", FLAG, &run.verify)},
+    {KVL_OPTION("quiet", FLAG, &quiet)},
+  };
+  int code = kvl_cmd_options("run", help, KVL_OPTIONS(options), argc, argv);
+  if (code != 0) {
+    code = code < 0 ? 0 : code;
+    goto out;
   }
+  code = 2;
+  run.check = (enum kvl_check)check;
   if (argc - optind != 1) {
     fprintf(stderr, "kvloan run: %s (kvloan run --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");
     goto out;

@@ -1,6 +1,5 @@
 /* kvloan sensitivity SCENARIO.json */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/design_run.h"
 #include "sim/run_repeats.h"
 #include "sim/sensitivity.h"
@@ -44,7 +44,7 @@ struct call {
   int format;
 };
 
-static int parse_change(const char *word, double *change)
+static int take_change(void *to, const char *word)
 {
   char *end = NULL;
   double percent = word[0] >= '0' && word[0] <= '9' ? strtod(word, &end) : 0.0;
@@ -53,66 +53,37 @@ static int parse_change(const char *word, double *change)
     fprintf(stderr, "kvloan sensitivity: --change=%s: not a percentage from 0.01 to 90 (nearest: --change=10%%)\n", word);
     return 2;
   }
-  *change = percent / 100.0;
+  *(double *)to = percent / 100.0;
   return 0;
+}
+
+static int take_repeats(void *to, const char *word)
+{
+  return kvl_repeats_count("sensitivity", word, to);
+}
+
+static int take_confidence(void *to, const char *word)
+{
+  return kvl_repeats_confidence("sensitivity", word, to);
 }
 
 /* 0, an exit code, or -1 after --help. */
 static int parse(struct call *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"keys", required_argument, NULL, 'k'},    {"change", required_argument, NULL, 'c'},     {"repeats", required_argument, NULL, 'n'},
-    {"confidence", required_argument, NULL, 'C'}, {"list", no_argument, NULL, 'l'},          {"set", required_argument, NULL, 's'},
-    {"seed", required_argument, NULL, 'S'},    {"store", required_argument, NULL, 'o'},      {"threads", required_argument, NULL, 't'},
-    {"format", required_argument, NULL, 'f'},  {"quiet", no_argument, NULL, 'q'},            {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+  const struct kvl_option options[] = {
+    {KVL_OPTION("keys", TEXT, &c->keys)},
+    {KVL_OPTION("change", OWN, &c->change), .read = take_change},
+    {KVL_OPTION("repeats", OWN, &c->repeats), .read = take_repeats},
+    {KVL_OPTION("confidence", OWN, &c->confidence), .read = take_confidence, .given = &c->confidence_given},
+    {KVL_OPTION("list", FLAG, &c->list)},
+    {KVL_OPTION("set", SET, c->set), .count = &c->sets, .number = SETS_MAX},
+    {KVL_OPTION("seed", SEED, c->set), .count = &c->sets, .number = SETS_MAX, .text = c->seed},
+    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("threads", THREADS, &c->threads)},
+    {KVL_OPTION("format", FORMAT, &c->format)},
+    {KVL_OPTION("quiet", FLAG, &c->quiet)},
   };
-  int option, code = 0;
-  optind = 1;
-  opterr = 0;
-  while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'k':
-      c->keys = optarg;
-      break;
-    case 'c':
-      code = parse_change(optarg, &c->change);
-      break;
-    case 'n':
-      code = kvl_repeats_count("sensitivity", optarg, &c->repeats) != 0 ? 2 : 0;
-      break;
-    case 'C':
-      code = kvl_repeats_confidence("sensitivity", optarg, &c->confidence) != 0 ? 2 : 0;
-      c->confidence_given = true;
-      break;
-    case 'l':
-      c->list = true;
-      break;
-    case 's':
-    case 'S':
-      if ((option == 's' ? kvl_cmd_set("sensitivity", optarg, c->set, &c->sets, SETS_MAX) : kvl_cmd_seed("sensitivity", optarg, c->seed, c->set, &c->sets, SETS_MAX)) != 0) {
-        return 2;
-      }
-      break;
-    case 'o':
-      c->store = optarg;
-      break;
-    case 't':
-      code = kvl_cmd_threads("sensitivity", optarg, &c->threads) != 0 ? 2 : 0;
-      break;
-    case 'f':
-      code = kvl_cmd_format("sensitivity", optarg, &c->format) != 0 ? 2 : 0;
-      break;
-    case 'q':
-      c->quiet = true;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return -1;
-    default:
-      return kvl_cmd_bad_option("sensitivity", argc, argv, options, option);
-    }
-  }
+  int code = kvl_cmd_options("sensitivity", help, KVL_OPTIONS(options), argc, argv);
   if (code == 0 && argc - optind != 1) {
     fprintf(stderr, "kvloan sensitivity: %s (kvloan sensitivity --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");
     return 2;

@@ -2,7 +2,6 @@
 #include "sim/cmd_sweep.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "backend/base/nearest.h"
 #include "results/rows.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/results_sweep.h"
 
 enum { SETS_MAX = 256, SHARES_MAX = 100000 };
@@ -62,8 +62,9 @@ static uint32_t number(const char *word, uint32_t max, const char **rest)
   return value >= 1 && value <= max ? (uint32_t)value : 0;
 }
 
-static int parse_shard(const char *word, struct kvl_sweep_share *share)
+static int take_shard(void *to, const char *word)
 {
+  struct kvl_sweep_share *share = to;
   const char *rest;
   uint32_t index = number(word, SHARES_MAX, &rest), count = index != 0 && *rest == '/' ? number(rest + 1, SHARES_MAX, &rest) : 0;
   if (count == 0 || *rest != '\0') {
@@ -78,92 +79,62 @@ static int parse_shard(const char *word, struct kvl_sweep_share *share)
   return 0;
 }
 
+static int take_keep(void *to, const char *word)
+{
+  static const char *const keeps[] = {"all", "summary"};
+  int choice = kvl_cmd_choice("sweep", "keep", "choice", word, keeps, 2);
+  *(bool *)to = choice == 1;
+  return choice < 0 ? -1 : 0;
+}
+
+static int take_plane(void *to, const char *word)
+{
+  static const char *const planes[] = {"model", "host"};
+  *(const char **)to = word;
+  return kvl_cmd_choice("sweep", "plane", "choice", word, planes, 2) < 0 ? -1 : 0;
+}
+
+static int take_engine(void *to, const char *word)
+{
+  static const char *const engines[] = {"local", "slurm"};
+  *(const char **)to = word;
+  return kvl_cmd_choice("sweep", "engine", "choice", word, engines, 2) < 0 ? -1 : 0;
+}
+
+static int take_sbatch(void *to, const char *word)
+{
+  struct kvl_sweep_call *c = to;
+  if (c->sbatches == KVL_SWEEP_SBATCH_MAX) {
+    return complain("more than 32 --sbatch options", "");
+  }
+  c->sbatch[c->sbatches++] = word;
+  return 0;
+}
+
 /* 0, an exit code, or -1 after --help. */
 static int parse(struct options *o, int argc, char **argv)
 {
-  static const char *const planes[] = {"model", "host"}, *const keeps[] = {"all", "summary"}, *const engines[] = {"local", "slurm"};
-  static const struct option options[] = {
-    {"store", required_argument, NULL, 'o'},     {"list", no_argument, NULL, 'l'},          {"set", required_argument, NULL, 's'},
-    {"jobs", required_argument, NULL, 'j'},      {"threads", required_argument, NULL, 't'}, {"shard", required_argument, NULL, 'S'},
-    {"keep", required_argument, NULL, 'k'},      {"retry-failed", no_argument, NULL, 'r'},  {"failed-ok", no_argument, NULL, 'F'},
-    {"take-over", no_argument, NULL, 'T'},       {"plane", required_argument, NULL, 'p'},   {"format", required_argument, NULL, 'f'},
-    {"quiet", no_argument, NULL, 'q'},           {"engine", required_argument, NULL, 'e'},  {"shards", required_argument, NULL, 'n'},
-    {"wait", no_argument, NULL, 'w'},            {"sbatch", required_argument, NULL, 'b'},  {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-  };
   struct kvl_sweep_call *c = &o->call;
-  int option, code = 0, choice;
-  optind = 1;
-  opterr = 0;
-  while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'o':
-      c->store = optarg;
-      break;
-    case 'l':
-      o->list = true;
-      break;
-    case 's':
-      code = kvl_cmd_set("sweep", optarg, o->set, &c->sets, SETS_MAX) != 0 ? 2 : 0;
-      break;
-    case 'j':
-      code = kvl_cmd_count("sweep", "jobs", optarg, 1024, &c->jobs) != 0 ? 2 : 0;
-      break;
-    case 't':
-      code = kvl_cmd_count("sweep", "threads", optarg, 256, &c->threads) != 0 ? 2 : 0;
-      break;
-    case 'S':
-      code = parse_shard(optarg, &c->share);
-      break;
-    case 'k':
-      choice = kvl_cmd_choice("sweep", "keep", "choice", optarg, keeps, 2);
-      code = choice < 0 ? 2 : 0;
-      c->summary_only = choice == 1;
-      break;
-    case 'r':
-      c->retry_failed = true;
-      break;
-    case 'F':
-      c->failed_ok = true;
-      break;
-    case 'T':
-      c->take_over = true;
-      break;
-    case 'p':
-      code = kvl_cmd_choice("sweep", "plane", "choice", optarg, planes, 2) < 0 ? 2 : 0;
-      c->plane = optarg;
-      break;
-    case 'f':
-      code = kvl_cmd_format("sweep", optarg, &o->format) != 0 ? 2 : 0;
-      o->format_given = true;
-      break;
-    case 'q':
-      c->quiet = true;
-      break;
-    case 'e':
-      code = kvl_cmd_choice("sweep", "engine", "choice", optarg, engines, 2) < 0 ? 2 : 0;
-      o->engine = optarg;
-      break;
-    case 'n':
-      code = kvl_cmd_count("sweep", "shards", optarg, SHARES_MAX, &c->shards) != 0 ? 2 : 0;
-      break;
-    case 'w':
-      c->wait = true;
-      break;
-    case 'b':
-      if (c->sbatches == KVL_SWEEP_SBATCH_MAX) {
-        return complain("more than 32 --sbatch options", "");
-      }
-      c->sbatch[c->sbatches++] = optarg;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      return -1;
-    default:
-      return kvl_cmd_bad_option("sweep", argc, argv, options, option);
-    }
-  }
-  return code;
+  const struct kvl_option options[] = {
+    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("list", FLAG, &o->list)},
+    {KVL_OPTION("set", SET, o->set), .count = &c->sets, .number = SETS_MAX},
+    {KVL_OPTION("jobs", COUNT, &c->jobs), .number = 1024},
+    {KVL_OPTION("threads", COUNT, &c->threads), .number = 256},
+    {KVL_OPTION("shard", OWN, &c->share), .read = take_shard},
+    {KVL_OPTION("keep", OWN, &c->summary_only), .read = take_keep},
+    {KVL_OPTION("retry-failed", FLAG, &c->retry_failed)},
+    {KVL_OPTION("failed-ok", FLAG, &c->failed_ok)},
+    {KVL_OPTION("take-over", FLAG, &c->take_over)},
+    {KVL_OPTION("plane", OWN, &c->plane), .read = take_plane},
+    {KVL_OPTION("format", FORMAT, &o->format), .given = &o->format_given},
+    {KVL_OPTION("quiet", FLAG, &c->quiet)},
+    {KVL_OPTION("engine", OWN, &o->engine), .read = take_engine},
+    {KVL_OPTION("shards", COUNT, &c->shards), .number = SHARES_MAX},
+    {KVL_OPTION("wait", FLAG, &c->wait)},
+    {KVL_OPTION("sbatch", OWN, c), .read = take_sbatch},
+  };
+  return kvl_cmd_options("sweep", help, KVL_OPTIONS(options), argc, argv);
 }
 
 static int check(const struct options *o, int positional)

@@ -1,5 +1,4 @@
 /* kvloan validate SCENARIO.json */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/cmd_progress.h"
 #include "sim/validate.h"
 
@@ -86,56 +86,26 @@ static int validate(const char *path, const char *const *sets, unsigned set_coun
 
 int kvl_cmd_validate(int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"plane", required_argument, NULL, 'p'},   {"check", required_argument, NULL, 'c'},  {"set", required_argument, NULL, 's'},
-    {"store", required_argument, NULL, 'o'},   {"record", required_argument, NULL, 'r'}, {"threads", required_argument, NULL, 't'},
-    {"format", required_argument, NULL, 'f'},  {"json", no_argument, NULL, 'j'},         {"tsv", no_argument, NULL, 'T'},
-    {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
-  };
   const char *sets[SETS_MAX];
   unsigned set_count = 0;
   struct kvl_run_options run = {.plane = "cuda", .stop = &kvl_stop};
-  int option, format = KVL_FORMAT_TABLE, check = KVL_CHECK_SAMPLE;
+  int format = KVL_FORMAT_TABLE, check = KVL_CHECK_SAMPLE;
   char *command = kvl_cmd_line(argc, argv); /* before getopt reorders them */
-  optind = 1;
-  opterr = 0;
-  int code = 0;
-  while (code == 0 && (option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    switch (option) {
-    case 'p':
-      code = kvl_cmd_plane("validate", optarg, &run.plane) != 0 ? 2 : code;
-      break;
-    case 'c':
-      code = kvl_cmd_check("validate", optarg, &check) != 0 ? 2 : 0;
-      break;
-    case 's':
-      code = kvl_cmd_set("validate", optarg, sets, &set_count, SETS_MAX) != 0 ? 2 : code;
-      break;
-    case 'o':
-      run.store = optarg;
-      break;
-    case 'r':
-      run.record = optarg;
-      break;
-    case 't':
-      code = kvl_cmd_threads("validate", optarg, &run.threads) != 0 ? 2 : 0;
-      break;
-    case 'f':
-      code = kvl_cmd_format("validate", optarg, &format) != 0 ? 2 : 0;
-      break;
-    case 'j':
-      format = KVL_FORMAT_JSON;
-      break;
-    case 'T':
-      format = KVL_FORMAT_TSV;
-      break;
-    case 'h':
-      fputs(help, stdout);
-      free(command);
-      return 0;
-    default:
-      code = kvl_cmd_bad_option("validate", argc, argv, options, option);
-    }
+  const struct kvl_option options[] = {
+    {KVL_OPTION("plane", PLANE, &run.plane)},
+    {KVL_OPTION("check", CHECK, &check)},
+    {KVL_OPTION("set", SET, sets), .count = &set_count, .number = SETS_MAX},
+    {KVL_OPTION("store", TEXT, &run.store)},
+    {KVL_OPTION("record", TEXT, &run.record)},
+    {KVL_OPTION("threads", THREADS, &run.threads)},
+    {KVL_OPTION("format", FORMAT, &format)},
+    {KVL_OPTION("json", CHOSEN, &format), .number = KVL_FORMAT_JSON},
+    {KVL_OPTION("tsv", CHOSEN, &format), .number = KVL_FORMAT_TSV},
+  };
+  int code = kvl_cmd_options("validate", help, KVL_OPTIONS(options), argc, argv);
+  if (code < 0) {
+    free(command);
+    return 0;
   }
   if (code == 0 && argc - optind != 1) {
     fprintf(stderr, "kvloan validate: %s (kvloan validate --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");

@@ -1,7 +1,6 @@
 /* kvloan results sweeps, table, merge, export --what=sweep, plot heatmap|lines|pareto. */
 #include "sim/results_sweep.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "results/rows.h"
 #include "results/text.h"
 #include "sim/cmd.h"
+#include "sim/cmd_options.h"
 #include "sim/cmd_results.h"
 #include "sim/cmd_sweep.h"
 
@@ -75,40 +75,30 @@ static int complain(const struct call *c, const char *text)
   return 2;
 }
 
+static int take_where(void *to, const char *word)
+{
+  struct call *c = to;
+  if (c->wheres == WHERE_MAX) {
+    return complain(c, "more than 16 --where options");
+  }
+  c->where[c->wheres++] = word;
+  return 0;
+}
+
 static int parse(struct call *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-    {"store", required_argument, NULL, 's'}, {"format", required_argument, NULL, 'f'}, {"what", required_argument, NULL, 'w'},
-    {"out", required_argument, NULL, 'o'},   {"metric", required_argument, NULL, 'm'}, {"where", required_argument, NULL, 'W'},
-    {"x", required_argument, NULL, 'x'},     {"y", required_argument, NULL, 'y'},      {"by", required_argument, NULL, 'b'},
-    {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
+  const struct kvl_option options[] = {
+    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("format", FORMAT, &c->format), .given = &c->format_given},
+    {KVL_OPTION("what", TEXT, &c->what)},
+    {KVL_OPTION("out", TEXT, &c->out)},
+    {KVL_OPTION("metric", TEXT, &c->metrics)},
+    {KVL_OPTION("where", OWN, c), .read = take_where},
+    {KVL_OPTION("x", TEXT, &c->x)},
+    {KVL_OPTION("y", TEXT, &c->y)},
+    {KVL_OPTION("by", TEXT, &c->by)},
   };
-  int option;
-  optind = 1;
-  opterr = 0;
-  while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-    const char **place = option == 's' ? &c->store : option == 'w' ? &c->what : option == 'o' ? &c->out : option == 'm' ? &c->metrics
-                         : option == 'x' ? &c->x : option == 'y' ? &c->y : option == 'b' ? &c->by : NULL;
-    if (place != NULL) {
-      *place = optarg;
-    } else if (option == 'f') {
-      if (kvl_cmd_format("results", optarg, &c->format) != 0) {
-        return 2;
-      }
-      c->format_given = true;
-    } else if (option == 'W') {
-      if (c->wheres == WHERE_MAX) {
-        return complain(c, "more than 16 --where options");
-      }
-      c->where[c->wheres++] = optarg;
-    } else if (option == 'h') {
-      fputs(help, stdout);
-      return -1;
-    } else {
-      return kvl_cmd_bad_option("results", argc, argv, options, option);
-    }
-  }
-  return 0;
+  return kvl_cmd_options("results", help, KVL_OPTIONS(options), argc, argv);
 }
 
 /* "a,b" into indices of summary keys; the usual ones when NULL. */

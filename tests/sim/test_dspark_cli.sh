@@ -59,6 +59,7 @@ line() { # line NAME RC TEXT ARGUMENTS...
 line "without speculation" 1 "there is nothing to schedule" published-256
 line "requests of many sizes" 1 "requests of one size" mooncake-sample --set=speculation.method=dspark
 line "a batch that does not fit" 1 "nearest: " published-256 $small --batch-max=500
+line "a batch with a sign" 2 "--batch-max=+3: not a number from 1 to 512" published-256 --batch-max=+3
 line "no scenario" 2 "which scenario" --name=x
 line "an unknown option" 2 "did you mean --out" published-256 --ot=x
 line "a folder that is not there" 1 "No such file" published-256 $small --batch-max=1 --set=selection.source=none --out="$work/none/x.json"
