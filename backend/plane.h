@@ -175,7 +175,8 @@ struct kvl_plane_ops {
   /* A page just completed is copied from the tail into its frame; done when the GPU's next step begins. Synchronous to the engine. */
   int (*keep)(struct kvl_plane *plane, uint32_t gpu, const struct kvl_move *move, struct kvl_err *err);
 
-  /* 1: the next completion, at or before `time_ns`; 0: none, the clock stands at time_ns; negative errno: the device failed. */
+  /* 1: the next completion, at or before `time_ns`; 0: none, the clock stands at time_ns, or before it when a plane on the wall
+   * clock has been told to stop waiting (nothing is under way then); negative errno: the device failed. */
   int (*wait_until)(struct kvl_plane *plane, uint64_t time_ns, struct kvl_completion *completion, struct kvl_err *err);
 
   void (*point)(struct kvl_plane *plane, uint32_t gpu, uint32_t point, struct kvl_plane_point *totals);

@@ -36,6 +36,8 @@ static uint64_t cuda_now(struct kvl_plane *plane)
 }
 
 /* Polls until something is done or the wall clock reaches `time_ns`. The clock that the engine sees is that of the return. */
+enum { NAP_NS = 50000000 };
+
 static int cuda_wait_until(struct kvl_plane *plane, uint64_t time_ns, struct kvl_completion *completion, struct kvl_err *err)
 {
   struct cuda_plane *c = kvl_cuda_of(plane);
@@ -70,10 +72,14 @@ static int cuda_wait_until(struct kvl_plane *plane, uint64_t time_ns, struct kvl
       c->now_ns = time_ns != UINT64_MAX && time_ns > c->now_ns ? time_ns : c->now_ns;
       return 0;
     }
-    if (!busy) { /* nothing can end before the time asked for: sleep most of the way */
+    if (!busy) { /* nothing can end before the time asked for: sleep most of the way, in naps, because it may be hours and a signal may have gone to another thread */
       uint64_t ns = time_ns - wall;
+      if (c->config.stop != NULL && *c->config.stop != 0) {
+        c->now_ns = wall > c->now_ns ? wall : c->now_ns;
+        return 0;
+      }
       if (ns > 200000) {
-        struct timespec t = {.tv_sec = (time_t)((ns - 100000) / 1000000000u), .tv_nsec = (long)((ns - 100000) % 1000000000u)};
+        struct timespec t = {.tv_nsec = ns < NAP_NS ? (long)(ns - 100000) : NAP_NS};
         (void)nanosleep(&t, NULL);
       }
     }

@@ -16,6 +16,8 @@
 #ifndef KVL_BACKEND_PLANE_CUDA_H
 #define KVL_BACKEND_PLANE_CUDA_H
 
+#include <signal.h>
+
 #include "backend/plane.h"
 #include "backend/refdev.h"
 #include "backend/stages.h"
@@ -45,6 +47,7 @@ struct kvl_plane_cuda_config {
   bool resident;                    /* resident mode: requests are opened with their policy; no hot rows, no bank, no prefetch in `device` and `stages` */
   enum kvl_check check;
   struct kvl_plane_inputs inputs;
+  const volatile sig_atomic_t *stop; /* non-zero: nobody waits any more for a time at which nothing is known to end; may be NULL */
 };
 
 /* -ENOSYS: built without CUDA; -ENODEV: no such GPU; -ENOMEM: the line says what was asked for and what is free; -EINVAL: beyond a kernel's limits; -EIO. */

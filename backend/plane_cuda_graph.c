@@ -148,6 +148,14 @@ static int enqueue_end(struct cuda_gpu *g, uint32_t entries, bool check, kvl_gpu
   return kvl_gpu_launched(g->k->end(&e, stream), "end", err);
 }
 
+/* The step's own updates of state. In the graph, because a copy and a launch by themselves before it cost the host 0.07 ms with the GPU waiting. */
+static int enqueue_pokes(struct cuda_gpu *g, const struct cuda_block *b, kvl_gpu_stream stream, struct kvl_err *err)
+{
+  struct kvl_pokes p = {.base = (uint32_t *)(void *)g->state, .poke = (const struct kvl_poke *)(const void *)(g->block_device + b->poke),
+                        .count = kvl_cuda_word_at(g->block_device, b->poke_count), .pokes_max = b->pokes_max};
+  return kvl_gpu_launched(g->k->pokes(&p, stream), "pokes", err);
+}
+
 static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
 {
   const struct graph *graph = context;
@@ -157,6 +165,7 @@ static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
   bool reads = false, joined = true;
   struct cuda_block b = kvl_cuda_block(c, entries);
   int rc = kvl_gpu_copy(g->gpu, g->block_device, g->block, b.bytes, stream, err);
+  rc = rc != 0 ? rc : enqueue_pokes(g, &b, stream, err);
   rc = rc != 0 ? rc : enqueue_begin(g, entries, &b, stream, err);
   for (uint32_t i = 0; rc == 0 && i < c->config.stage_count; i++) {
     const struct kvl_stage *stage = &c->stages[i];

@@ -5,17 +5,24 @@
 
 #include "backend/plane_cuda_state.h"
 
-enum { WRITES = 4 }; /* of an item, a cache: accepted and rejected rows, each in the scratch and in the witness */
+enum {
+  WRITES = 4,          /* of an item, a cache: accepted and rejected rows, each in the scratch and in the witness */
+  POKES_OF_MAPS = 1024 /* pages that a step's block has room for: twice a give-back's */
+};
 
 struct cuda_block kvl_cuda_block(const struct cuda_plane *c, uint32_t entries)
 {
   uint32_t caches = c->config.device.caches;
-  struct cuda_block b = {.writes_max = WRITES * entries, .commits_max = entries * caches * c->queries_max};
+  /* Heads and tail places of each request, and the page maps of a quiet step: what is more goes ahead in a list of its own. */
+  uint32_t pokes = entries * caches * (4 + c->queries_max) + POKES_OF_MAPS;
+  struct cuda_block b = {.writes_max = WRITES * entries, .commits_max = entries * caches * c->queries_max, .pokes_max = pokes};
   b.commit_count = b.write_count + caches * 4;
-  b.item = (b.commit_count + 4 + 15) / 16 * 16;
+  b.poke_count = b.commit_count + 4;
+  b.item = (b.poke_count + 4 + 15) / 16 * 16;
   b.write = b.item + (entries * sizeof(struct kvl_gpu_item) + 15) / 16 * 16;
   b.commit = b.write + (uint64_t)caches * b.writes_max * sizeof(struct kvl_fill);
-  b.bytes = b.commit + b.commits_max * sizeof(struct kvl_segment);
+  b.poke = b.commit + b.commits_max * sizeof(struct kvl_segment);
+  b.bytes = b.poke + b.pokes_max * sizeof(struct kvl_poke);
   return b;
 }
 

@@ -215,8 +215,8 @@ int kvl_cuda_poke_head(struct cuda_gpu *g, kvl_request slot, uint32_t cache, uin
 /* A step's lists: items, rows to write and rows to commit lie in one block of pinned memory, which the graph's first node copies to the device: kernels that
  * read lists from host memory would wait a microsecond or more each. Its size and offsets depend on the batch size, as the graph does. */
 struct cuda_block {
-  uint64_t write_count, commit_count, item, write, commit, bytes; /* offsets; item: struct kvl_gpu_item [entries] */
-  uint32_t writes_max, commits_max;                               /* of one cache; of all */
+  uint64_t write_count, commit_count, poke_count, item, write, commit, poke, bytes; /* offsets; item: struct kvl_gpu_item [entries] */
+  uint32_t writes_max, commits_max, pokes_max;                                      /* of one cache; of all; of all */
 };
 
 /* plane_cuda_memory.c */

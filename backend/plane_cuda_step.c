@@ -221,6 +221,16 @@ static int poke_durations(struct cuda_gpu *g, struct kvl_err *err)
   return rc != 0 ? rc : kvl_cuda_add_poke(g, word + 3, (uint32_t)(rest >> 32), err);
 }
 
+/* Into the step's block, as many as it holds; those before them go ahead in the stream. */
+static int send_pokes(struct cuda_gpu *g, const struct cuda_block *b, struct kvl_err *err)
+{
+  uint32_t here = g->poke_count < b->pokes_max ? g->poke_count : b->pokes_max, ahead = g->poke_count - here;
+  memcpy(g->block + b->poke, &g->poke[ahead], here * sizeof *g->poke);
+  *kvl_cuda_word_at(g->block, b->poke_count) = here;
+  g->poke_count = 0;
+  return kvl_cuda_pokes(g, g->poke, ahead, g->main, err);
+}
+
 static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -262,8 +272,7 @@ static int submit_items(struct cuda_gpu *g, const struct kvl_plane_step *step, s
     rc = begin_rows(g, &b, &step->items[i], err);
   }
   rc = rc != 0 ? rc : poke_durations(g, err);
-  rc = rc != 0 ? rc : kvl_cuda_pokes(g, g->poke, g->poke_count, g->main, err);
-  g->poke_count = 0;
+  rc = rc != 0 ? rc : send_pokes(g, &b, err);
   for (uint32_t i = 0; rc == 0 && i < step->count; i++) {
     rc = end_rows(g, &b, &step->items[i], err);
   }

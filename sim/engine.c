@@ -60,6 +60,9 @@ static int one_event(struct engine *e, bool *idle)
     *idle = true;
     return 0;
   }
+  if (kvl_engine_now(e) < next) { /* the plane was told to stop, as this loop will be */
+    return 0;
+  }
   if (planned <= next) { /* planned events before arrivals of the same time: room is made before it is asked for */
     struct kvl_event event = kvl_events_pop(&e->events);
     return kvl_engine_event_due(e, &event);

@@ -3,6 +3,8 @@
 #ifndef KVL_SIM_PLANE_MODEL_H
 #define KVL_SIM_PLANE_MODEL_H
 
+#include <signal.h>
+
 #include "backend/plane.h"
 #include "sim/model.h"
 #include "traces/selection.h"
@@ -17,6 +19,7 @@ struct kvl_plane_model_config {
   uint32_t threads;      /* that resolve; 1: all in the caller */
   bool bytes;            /* the host plane */
   enum kvl_check check;  /* host plane: steps whose rows are read back */
+  const volatile sig_atomic_t *stop; /* planes on the wall clock: non-zero ends their waiting; may be NULL */
 };
 
 int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_model_config *config, struct kvl_err *err);

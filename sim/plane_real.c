@@ -94,6 +94,7 @@ int kvl_plane_real_create(struct kvl_plane **plane, const struct kvl_plane_model
       .host_pool_bytes = s->node.host_pool_bytes,
       .resident = s->mode == KVL_MODE_RESIDENT,
       .check = config->check,
+      .stop = config->stop,
       .inputs = {.context = r, .open = input_open, .step = input_step, .rows = input_rows, .pool = input_pool, .compute_ns = input_compute_ns, .close = input_close},
     };
     c.device.slots = config->slots;

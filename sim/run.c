@@ -163,6 +163,7 @@ int kvl_run(const struct kvl_scenario_doc *doc, const struct kvl_run_options *o,
       .tokens_max = kvl_load_tokens_max(load),
       .queries_max = kvl_queries_max(s),
       .threads = o->threads != 0 ? o->threads : cores < 1 ? 1 : (uint32_t)cores,
+      .stop = o->stop,
     };
     rc = open_plane(o, &pc, &base, err);
     plane = base;

@@ -34,6 +34,8 @@ drafts='--set=speculation.method=dspark --set=speculation.accepted_mean=3.1 --se
 pool='--set=policy.prefetch=pool --set=policy.bank_rows=1024 --set=model.pool_blocks=512 --set=model.pool_rows_per_block=2 --set=workload.requests=6'
 run adaptive
 run fixed --set=mode=fixed --set=policy.hot_rows=100
+run "more pages at once than a step's list of updates holds" --set=workload.input_tokens=24000 --set=workload.cached_tokens=24000 --set=policy.page_tokens=16 \
+  --set=node.kv_pool_bytes=60000000 --set=workload.requests=2 --set=workload.concurrency=1 --set=workload.output_tokens=5
 run resident --set=mode=resident --set=node.kv_pool_bytes=60000000
 run "resident, whatever the tail" --set=mode=resident --set=node.kv_pool_bytes=60000000 --set=policy.tail_tokens=1 --set=workload.requests=3
 # Three sessions at a time in frames that others have left, histories that end within a page, pages completed by the output. No host memory at all.

@@ -58,4 +58,16 @@ awk -F '\t' '$2 == "mismatches" || $2 == "decisions_differ" || $2 == "steps_diff
   $1 == "selections" && $2 != "rows_fetched" { t++ } END { exit !(n == 3 && r > 0 && t == 0) }' out && test $got -le 1
 pass_or_fail $? 'validate: resident mode'
 
+# Nothing is under way, the next request comes in hours: who is told to stop does not wait for it, says so, and what was recorded replays.
+timeout 20 "$program" run small.json --plane=cuda --record=idle.log --set=workload.kind=poisson --set=workload.rate_per_s=0.0001 --set=workload.requests=3 >out 2>err &
+running=$!
+sleep 1
+kill -TERM $running # which timeout hands on
+wait $running
+code=$?
+test $code -eq 130 && grep -q 'ended early at [01]\.[0-9]* s' err
+pass_or_fail $? 'an idle run ends when it is told to'
+"$program" replay idle.log >out 2>err && grep -q '^steps with other counts *0$' out
+pass_or_fail $? 'an idle run that was told to stop: the replay is identical'
+
 finish
