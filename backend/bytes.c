@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/base/memory.h"
 #include "kernels/pattern.h"
 
 struct bytes_slot {
@@ -79,11 +80,12 @@ int kvl_bytes_create(struct kvl_bytes **out, struct kvl_refdev *dev, uint32_t to
     at += (uint64_t)(config->page_tokens / config->cache[i].tokens_per_row) * config->cache[i].row_bytes;
     b->host_rows[i] = tokens_max / config->cache[i].tokens_per_row + 1;
   }
+  uint64_t available = kvl_memory_available(""); /* more than that would be given, and end the process as it is written to */
   b->slot = calloc(config->slots, sizeof *b->slot);
-  b->arena = malloc(b->arena_bytes);
+  b->arena = b->arena_bytes > available ? NULL : malloc(b->arena_bytes);
   if (b->slot == NULL || b->arena == NULL) {
-    int rc = kvl_err_set(err, -ENOMEM, "the host plane wants %llu bytes for its HBM arena: try a smaller node.kv_pool_bytes",
-                         (unsigned long long)b->arena_bytes);
+    int rc = kvl_err_set(err, -ENOMEM, "the host plane wants %.2f GB (%llu bytes) for its HBM arena, %.2f GB are available: try a smaller node.kv_pool_bytes",
+                         (double)b->arena_bytes / 1e9, (unsigned long long)b->arena_bytes, (double)available / 1e9);
     kvl_bytes_destroy(b);
     return rc;
   }

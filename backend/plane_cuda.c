@@ -332,6 +332,11 @@ int kvl_plane_cuda_create(struct kvl_plane **out, const struct kvl_plane_cuda_co
     memcpy(c->stages, config->stages, config->stage_count * sizeof *c->stages);
     c->config.stages = c->stages;
     rc = measure(c, err);
+    uint32_t present = 0; /* before the first of them is opened and fills */
+    rc = rc != 0 ? rc : kvl_gpu_count(&present, err);
+    if (rc == 0 && config->gpus > present) {
+      rc = kvl_err_set(err, -ENODEV, "%u GPUs are asked for (node.decode_gpus), this machine has %u", config->gpus, present);
+    }
   }
   for (uint32_t i = 0; rc == 0 && i < config->gpus; i++) {
     c->gpu[i].plane = c;

@@ -14,7 +14,7 @@ trailing-space;$written;$corpus;[ $tab]$;white space at the end of the line
 tab;$written;[^:]*\.sh|$corpus;$tab;indent with spaces
 carriage-return;$written;$corpus;$cr$;lines end in LF
 machine-path;[^:]*;-;(^|[^A-Za-z0-9_.~-])/(work|root|home|Users|mnt|nfs)/;a path of one machine
-own-tap;tests/[^:]*[.]sh;tests/base/tap[.]sh|tests/sim/test_plane_cuda[.]sh|tests/lint/[^:]*;echo "not ok ;pass_or_fail of tests/base/tap.sh says so
+own-tap;tests/[^:]*[.]sh;tests/base/tap[.]sh|tests/lint/[^:]*;echo "not ok ;pass_or_fail of tests/base/tap.sh says so
 registry-host;[^:]*;-;(pypi|files[.]pythonhosted|registry[.]npmjs|crates|rubygems|proxy[.]golang|deb[.]debian|archive[.]ubuntu|hub[.]docker|repo[.]anaconda)[.](org|com|io);a registry's host name
 END
 if [ "$1" = --rules ]; then

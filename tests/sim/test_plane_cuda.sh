@@ -1,11 +1,12 @@
 #!/bin/sh
 # The CUDA plane's own logic, on a device without a GPU: test_plane_cuda.sh KVLOAN_FAKE. Whole runs against the wall clock, every selected row of every step read
 # back, then the recorded completions replayed in the model plane: bytes, counts and decisions must be the same. Then the device fails, call by call.
-set -u
-fake=$1
-work=$(mktemp -d)
+. "$(dirname "$0")/../base/tap.sh"
+program=$(absolute "$1")
+work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-cat >"$work/s.json" <<'END'
+cd "$work" || exit 1
+cat >s.json <<'END'
 {
   "name": "small", "model": "deepseek-v4.1-flash", "mode": "adaptive", "costs": "deepseek-v4.1-flash.b300",
   "node": {"hardware": "h200", "prefill_gpus": 1, "decode_gpus": 1, "kv_pool_bytes": 25000000, "host_pool_bytes": 400000000},
@@ -14,84 +15,79 @@ cat >"$work/s.json" <<'END'
   "selection": {"source": "preset", "preset": "hot-a", "library_sessions": 0}, "seed": 3
 }
 END
-n=0
-ok() { n=$((n + 1)); echo "ok $n - $1"; }
-not_ok() { n=$((n + 1)); echo "not ok $n - $1"; sed 's/^/# /' "$work/err" | head -5; }
-run() { # NAME SETTINGS...
+whole() { # NAME SETTINGS...
   name=$1
   shift
-  if ! "$fake" run "$work/s.json" --plane=cuda --check=all --quiet --record="$work/log" --set=costs.prefill_fixed_ms=2 "$@" >"$work/out" 2>"$work/err"; then
-    not_ok "$name: run"
-  elif ! grep -q ' selected rows read back through their addresses, 0 differ' "$work/err"; then
-    not_ok "$name: bytes"
-  elif ! "$fake" replay "$work/log" >"$work/out" 2>"$work/err"; then
-    not_ok "$name: replay"
-  else
-    ok "$name"
-  fi
+  "$program" run s.json --plane=cuda --check=all --quiet --record=log --set=costs.prefill_fixed_ms=2 "$@" >out 2>err &&
+    grep -q ' selected rows read back through their addresses, 0 differ' err && "$program" replay log >out 2>err
+  pass_or_fail $? "$name"
 }
 drafts='--set=speculation.method=dspark --set=speculation.accepted_mean=3.1 --set=speculation.cost_table=[[1,13.4],[400,90]] --set=policy.tail_tokens=512'
 pool='--set=policy.prefetch=pool --set=policy.bank_rows=1024 --set=model.pool_blocks=512 --set=model.pool_rows_per_block=2 --set=workload.requests=6'
-run adaptive
-run fixed --set=mode=fixed --set=policy.hot_rows=100
-run "more pages at once than a step's list of updates holds" --set=workload.input_tokens=24000 --set=workload.cached_tokens=24000 --set=policy.page_tokens=16 \
+whole adaptive
+whole fixed --set=mode=fixed --set=policy.hot_rows=100
+whole "more pages at once than a step's list of updates holds" --set=workload.input_tokens=24000 --set=workload.cached_tokens=24000 --set=policy.page_tokens=16 \
   --set=node.kv_pool_bytes=60000000 --set=workload.requests=2 --set=workload.concurrency=1 --set=workload.output_tokens=5
-run resident --set=mode=resident --set=node.kv_pool_bytes=60000000
-run "resident, whatever the tail" --set=mode=resident --set=node.kv_pool_bytes=60000000 --set=policy.tail_tokens=1 --set=workload.requests=3
+whole resident --set=mode=resident --set=node.kv_pool_bytes=60000000
+whole "resident, whatever the tail" --set=mode=resident --set=node.kv_pool_bytes=60000000 --set=policy.tail_tokens=1 --set=workload.requests=3
 # Three sessions at a time in frames that others have left, histories that end within a page, pages completed by the output. No host memory at all.
-run "resident, frames of sessions that have ended" --set=mode=resident --set=node.kv_pool_bytes=36000000 --set=node.host_pool_bytes=1 \
+whole "resident, frames of sessions that have ended" --set=mode=resident --set=node.kv_pool_bytes=36000000 --set=node.host_pool_bytes=1 \
   --set=workload.input_tokens=5030 --set=policy.page_tokens=32 --set=workload.output_tokens=80 --set=workload.requests=9
 # shellcheck disable=SC2086
-run "resident, drafts" --set=mode=resident --set=node.kv_pool_bytes=40000000 $drafts --set=policy.page_tokens=16 --set=workload.output_tokens=80 \
+whole "resident, drafts" --set=mode=resident --set=node.kv_pool_bytes=40000000 $drafts --set=policy.page_tokens=16 --set=workload.output_tokens=80 \
   --set=workload.input_tokens=5021
-run "resident, two GPUs, orders that go by selections" --set=mode=resident --set=node.kv_pool_bytes=40000000 --set=node.decode_gpus=2 \
+whole "resident, two GPUs, orders that go by selections" --set=mode=resident --set=node.kv_pool_bytes=40000000 --set=node.decode_gpus=2 \
   --set=policy.revoke_order=least_selected --set=policy.give_back_order=most_selected
 # shellcheck disable=SC2086
-run "resident, what only other modes have" --set=mode=resident --set=node.kv_pool_bytes=60000000 $pool --set=policy.layer_sharing=off
-run "resident, rows in parts" --set=mode=resident --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=policy.prefetch=plan --set=node.kv_pool_bytes=2400000000 \
+whole "resident, what only other modes have" --set=mode=resident --set=node.kv_pool_bytes=60000000 $pool --set=policy.layer_sharing=off
+whole "resident, rows in parts" --set=mode=resident --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=policy.prefetch=plan --set=node.kv_pool_bytes=2400000000 \
   --set=workload.requests=3 --set=workload.concurrency=2 --set=workload.input_tokens=4000 --set=workload.cached_tokens=4000 --set=workload.output_tokens=3
-run "resident, clients that go away" --set=mode=resident --set=node.kv_pool_bytes=40000000 --set=limits.request_timeout_s=0.2 --set=workload.requests=12
-run "population beside the steps, pages completed and kept" --set=policy.admission_copy=side_stream --set=workload.input_tokens=5030 --set=policy.page_tokens=32 \
+whole "resident, clients that go away" --set=mode=resident --set=node.kv_pool_bytes=40000000 --set=limits.request_timeout_s=0.2 --set=workload.requests=12
+whole "population beside the steps, pages completed and kept" --set=policy.admission_copy=side_stream --set=workload.input_tokens=5030 --set=policy.page_tokens=32 \
   --set=workload.output_tokens=80 --set=workload.requests=8
-run "population in pieces" --set=policy.admission_copy=bounded --set=policy.admission_chunk_bytes=300000
-run "orders that go by selections" --set=policy.revoke_order=least_selected --set=policy.give_back_order=most_selected
-run "no hot cache" --set=policy.hot_rows=0 --set=workload.requests=6
-run "two GPUs" --set=node.decode_gpus=2
-run "layer sharing off" --set=policy.layer_sharing=off --set=workload.requests=6
+whole "population in pieces" --set=policy.admission_copy=bounded --set=policy.admission_chunk_bytes=300000
+whole "orders that go by selections" --set=policy.revoke_order=least_selected --set=policy.give_back_order=most_selected
+whole "no hot cache" --set=policy.hot_rows=0 --set=workload.requests=6
+whole "two GPUs" --set=node.decode_gpus=2
+whole "layer sharing off" --set=policy.layer_sharing=off --set=workload.requests=6
 # shellcheck disable=SC2086
-run speculation $drafts --set=node.kv_pool_bytes=33000000
+whole speculation $drafts --set=node.kv_pool_bytes=33000000
 # A page's selections are those of its committed rows: drafts name rows that may be rejected.
 # shellcheck disable=SC2086
-run "speculation, orders that go by selections" $drafts --set=node.kv_pool_bytes=33000000 --set=policy.page_tokens=16 --set=workload.output_tokens=80 \
+whole "speculation, orders that go by selections" $drafts --set=node.kv_pool_bytes=33000000 --set=policy.page_tokens=16 --set=workload.output_tokens=80 \
   --set=policy.revoke_order=least_selected --set=policy.give_back_order=most_selected
 # shellcheck disable=SC2086
-run pools $pool --set=node.kv_pool_bytes=30000000
+whole pools $pool --set=node.kv_pool_bytes=30000000
 # shellcheck disable=SC2086
-run "pools without layer sharing" $pool --set=node.kv_pool_bytes=30000000 --set=policy.layer_sharing=off --set=workload.requests=3
+whole "pools without layer sharing" $pool --set=node.kv_pool_bytes=30000000 --set=policy.layer_sharing=off --set=workload.requests=3
 # shellcheck disable=SC2086
-run "pools and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000
+whole "pools and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000
 # shellcheck disable=SC2086
-run "pools with a limit and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000 --set=policy.pool_rows_max=900
-run "fetch lists replayed for the parts of a group's layers" --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=mode=fixed --set=policy.prefetch=plan \
+whole "pools with a limit and speculation" $pool $drafts --set=node.kv_pool_bytes=40000000 --set=policy.pool_rows_max=900
+whole "fetch lists replayed for the parts of a group's layers" --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=mode=fixed --set=policy.prefetch=plan \
   --set=policy.hot_rows=2048 --set=node.kv_pool_bytes=2400000000 --set=node.host_pool_bytes=2000000000 --set=workload.requests=3 --set=workload.concurrency=2 \
   --set=workload.input_tokens=4000 --set=workload.cached_tokens=4000 --set=workload.output_tokens=3
 # Requests come one by one: a batch slot is used for the first time while others run.
 export FAKE_GPU_LATE_PIN=1
-run "nothing is pinned while steps run" --set=workload.open_interval_ms=60 --set=workload.requests=8
+whole "nothing is pinned while steps run" --set=workload.open_interval_ms=60 --set=workload.requests=8
 unset FAKE_GPU_LATE_PIN
-run "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
+whole "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
+
+refuses 1 '9 GPUs are asked for (node.decode_gpus), this machine has 8' run s.json --plane=cuda --set=node.decode_gpus=9 --record=nine.log --store=nine.db
+test ! -e nine.log && test ! -e nine.db
+pass_or_fail $? 'more GPUs than there are: nothing is left'
 
 # The n-th call of the device fails, for n over the opening and on into the run: one line, no log that looks whole, a clean end.
 bad=0
 for i in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597 2584 4181; do
-  rm -f "$work/log"
-  FAKE_GPU_FAIL=$i "$fake" run "$work/s.json" --plane=cuda --quiet --record="$work/log" --set=workload.requests=3 --set=costs.prefill_fixed_ms=2 >"$work/out" 2>"$work/err"
+  rm -f log
+  FAKE_GPU_FAIL=$i "$program" run s.json --plane=cuda --quiet --record=log --set=workload.requests=3 --set=costs.prefill_fixed_ms=2 >out 2>err
   rc=$?
-  if [ $rc -ne 1 ] || [ "$(grep -c 'was told to fail' "$work/err")" -ne 1 ] || [ -e "$work/log" ]; then
+  if [ $rc -ne 1 ] || [ "$(grep -c 'was told to fail' err)" -ne 1 ] || [ -e log ]; then
     bad=1
     echo "# call $i: exit $rc"
     break
   fi
 done
-if [ $bad -eq 0 ]; then ok "a device that fails"; else not_ok "a device that fails"; fi
-echo "1..$n"
+pass_or_fail $bad 'a device that fails'
+finish
