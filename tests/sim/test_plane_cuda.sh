@@ -73,6 +73,11 @@ whole "nothing is pinned while steps run" --set=workload.open_interval_ms=60 --s
 unset FAKE_GPU_LATE_PIN
 whole "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
 
+# shellcheck disable=SC2086
+run dspark-table s.json --plane=cuda $drafts --set=node.kv_pool_bytes=33000000 --set=costs.prefill_fixed_ms=2 --batch-max=2
+[ "$code" -eq 0 ] && grep -q '"cost_table":{"value":\[\[1,[0-9.]*[1-9][0-9]*\],.*"origin":"kvloan dspark-table: [0-9]* runs on the cuda plane, adaptive mode, batches of 1 to 2"' out
+pass_or_fail $? "a table of step times by the plane's clock"
+
 refuses 1 '9 GPUs are asked for (node.decode_gpus), this machine has 8' run s.json --plane=cuda --set=node.decode_gpus=9 --record=nine.log --store=nine.db
 test ! -e nine.log && test ! -e nine.db
 pass_or_fail $? 'more GPUs than there are: nothing is left'
