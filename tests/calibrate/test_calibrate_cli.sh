@@ -39,6 +39,14 @@ small="--set=workload.requests=4 --set=workload.concurrency=4 --set=workload.inp
   grep -q '^hardware.link.copy_gb_per_s.*measured by kvloan calibrate' "$work/check"
 check "a scenario takes it by file, and what it does not say from the one it names"
 
+# The first descriptor that calibrate ever wrote (one H200, 2026-11-29): it has no point of pages, its fetches were summed up otherwise.
+gzip -dc "$(dirname "$0")/old/h200.measured-2026-11-29.json.gz" >"$work/old.json" &&
+  "$program" scenario check published-256 --set=node.hardware="$work/old.json" --format=tsv >"$work/check" 2>"$work/err" && grep -q '^hardware.link.gather_us.[1-9][0-9]* points' "$work/check" &&
+  "$program" run published-256 --quiet --set=node.hardware="$work/old.json" $small >"$work/out" 2>"$work/err"
+check "an old descriptor is still read"
+"$program" calibrate --refit="$work/old.json" --out="$work/refitted.json" >/dev/null 2>"$work/err" && "$program" scenario check published-256 --set=node.hardware="$work/refitted.json" >/dev/null 2>&1
+check "and its points are fitted by the rules of today"
+
 half="$(dirname "$0")/../../scenarios/h200/half-revoked.json"
 "$program" scenario check "$half" --set=node.hardware="$work/node.json" >"$work/check" 2>"$work/err" && ! grep -q EXTRAPOLATION "$work/check" &&
   "$program" scenario check "$half" --set=node.hardware=b200 >"$work/check" 2>"$work/err" && grep -q EXTRAPOLATION "$work/check" &&
