@@ -318,6 +318,7 @@ static const char *soak(uint64_t seed, uint64_t wanted, uint64_t *selections)
       }
     }
     bad = bad == NULL ? gpu_reference(g, c.requests) : bad;
+    gpu_in_graph(g, step % 4 == 3); /* as planes launch it: set up while the node before it ends */
     bad = bad == NULL ? gpu_device(g, v, c.requests, NULL) : bad;
     if (bad == NULL && step % 64 == 63) {
       bad = gpu_compare(g, step % 1024 == 1023);
