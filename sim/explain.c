@@ -176,6 +176,7 @@ int kvl_explain_read(struct kvl_explain_facts *f, struct kvl_store *store, const
   }
   rc = rc != 0 ? rc : kvl_store_each_point(store, run->id, collect_point, f, err);
   rc = rc != 0 ? rc : kvl_store_each_move(store, run->id, collect_move, f, err);
+  rc = rc != 0 ? rc : kvl_explain_press(f, store, err);
   if (rc == 0) {
     sum_link(f);
     find_limit(f);

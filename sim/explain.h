@@ -15,7 +15,7 @@
 
 /* ---- facts ---- */
 
-enum { KVL_EXPLAIN_SLICES = 10, KVL_EXPLAIN_POINTS = KVL_POINTS_MAX, KVL_EXPLAIN_LINE = 512 };
+enum { KVL_EXPLAIN_SLICES = 10, KVL_EXPLAIN_POINTS = KVL_POINTS_MAX, KVL_EXPLAIN_LINE = 512, KVL_EXPLAIN_GPUS = 4096 };
 
 struct kvl_explain_slice { /* a tenth of the run; shares in percent of HBM */
   double from_s, to_s, batch, waiting, reserved, lent, retiring, free, history;
@@ -47,6 +47,8 @@ struct kvl_explain_facts {
   double link_gb_per_s;            /* mean of one decode GPU, while the run lasted */
   uint64_t sessions_fit;           /* of the workload's size on a decode GPU; 0: sizes vary */
   const char *sessions_bound_by;   /* "node.sessions_per_gpu_max", ...; "" where the batch never reached it */
+  uint32_t pressed_sessions;       /* most that a decode GPU had at once; 0: the run has no records of its requests */
+  uint64_t pressed_requests;       /* submitted by the time that a GPU had nearly as many and, where requests waited for a slot, as many waited as on average */
   enum kvl_binding binds;
   char binding[KVL_EXPLAIN_LINE];  /* in words */
 };
@@ -54,6 +56,9 @@ struct kvl_explain_facts {
 /* `run` and `scenario` must outlive the facts. `line` may be NULL (allocated here then). */
 int kvl_explain_read(struct kvl_explain_facts *facts, struct kvl_store *store, const struct kvl_stored_run *run, const struct kvl_scenario *scenario,
                      struct kvl_err *err);
+
+/* The part of it that says from which request on the run was as full as it got: pressed_sessions, pressed_requests. */
+int kvl_explain_press(struct kvl_explain_facts *facts, struct kvl_store *store, struct kvl_err *err);
 
 /* What candidate prefetch and speculation did, a sentence each; "" when the run had none. */
 void kvl_explain_prefetch(const struct kvl_summary *summary, char *text, size_t size);
@@ -123,10 +128,13 @@ struct kvl_what_if {
   struct kvl_try item[KVL_TRIES_MAX]; /* item[0] is the base; then bounds, settings, hardware, each best first */
   uint32_t count;
   uint64_t requests;               /* of each run, when fewer than the stored run had; else 0 */
+  bool pressed;                    /* false: too few requests to press on the pool as the stored run did, so no best is named */
+  uint64_t requests_at_least;      /* so many would; 0: not known */
+  uint32_t stored_sessions;        /* most on a decode GPU in the stored run */
   bool steady;                     /* throughput and goodput are compared in the steady window: an open loop, and every run has a sensible one */
   bool base_is_stored;             /* the stored run is the base: same build, same length */
   struct kvl_explain_bound bound;
-  int best;                        /* index of the setting worth turning; -1: none gains 1 % without losing as much elsewhere */
+  int best;                        /* index of the setting worth turning; -1: none gains 1 % without losing as much elsewhere, or !pressed */
   int best_hardware;               /* the same among hardware */
 };
 

@@ -365,6 +365,16 @@ static uint32_t runs_at_once(const struct kvl_explain_facts *f, uint32_t cores, 
   return n < 1 ? 1 : n;
 }
 
+/* As few requests as press on the pool as the stored run did; 0: not known. */
+static uint64_t requests_at_least(const struct kvl_explain_facts *f, const struct kvl_explain_options *o)
+{
+  bool other = f->pressed_requests == 0;
+  for (unsigned i = 0; i < o->set_count; i++) { /* another load than the stored run's; a file that has moved is the same */
+    other = other || (strncmp(o->sets[i], "workload.", 9) == 0 && strncmp(o->sets[i], "workload.file=", 14) != 0);
+  }
+  return !other ? f->pressed_requests : kvl_is_open_loop(f->scenario) ? 0 : f->scenario->workload.concurrency;
+}
+
 /* How many requests a re-run may have: UINT64_MAX for all. */
 static uint64_t requests_of(const struct kvl_explain_facts *f, const struct kvl_explain_options *o)
 {
@@ -378,6 +388,7 @@ static uint64_t requests_of(const struct kvl_explain_facts *f, const struct kvl_
     return UINT64_MAX;
   }
   uint64_t cut = (uint64_t)((double)had * SELECTIONS_MAX / (double)sum->selections_total), least = 2ull * s->workload.concurrency;
+  least = least > requests_at_least(f, o) ? least : requests_at_least(f, o);
   cut = cut > least ? cut : least;
   return cut < had ? (cut > 0 ? cut : 1) : UINT64_MAX;
 }
@@ -421,7 +432,7 @@ static void judge(struct kvl_what_if *w)
   for (uint32_t i = 1; i < w->count; i++) {
     const struct kvl_try *t = &w->item[i];
     int *best = t->kind == KVL_TRY_SETTING ? &w->best : t->kind == KVL_TRY_HARDWARE ? &w->best_hardware : NULL;
-    if (best != NULL && *best < 0 && t->status == 0 && t->gain_percent >= 1.0 && t->gain_percent > t->worst_percent) {
+    if (w->pressed && best != NULL && *best < 0 && t->status == 0 && t->gain_percent >= 1.0 && t->gain_percent > t->worst_percent) {
       *best = (int)i;
     }
   }
@@ -449,6 +460,9 @@ int kvl_explain_what_if(struct kvl_what_if *w, const struct kvl_explain_facts *f
   char requests_set[64];
   (void)snprintf(requests_set, sizeof requests_set, "workload.requests=%llu", (unsigned long long)requests);
   w->requests = requests == UINT64_MAX ? 0 : requests;
+  w->requests_at_least = requests_at_least(f, o);
+  w->pressed = w->requests == 0 || w->requests >= w->requests_at_least;
+  w->stored_sessions = f->pressed_sessions;
   struct batch b = {.what_if = w, .json = json, .name = name, .options = o, .requests_set = w->requests > 0 ? requests_set : NULL};
   int rc = check_files(f->scenario, name, err);
   rc = rc != 0 ? rc : kvl_explain_clairvoyant(f->scenario, f->history_mean, &w->bound, err);
@@ -533,6 +547,16 @@ void kvl_what_if_advice(const struct kvl_what_if *w, char *text, size_t size)
 {
   char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], trade[256] = "";
   const struct kvl_try *t = best_trade(w);
+  if (!w->pressed) {
+    char pressure[96] = "";
+    if (w->stored_sessions > 0) {
+      (void)snprintf(pressure, sizeof pressure, " (up to %u sessions on a decode GPU)", w->stored_sessions);
+    }
+    (void)snprintf(text, size, "No setting is named, nor hardware: %llu requests do not press on the pool as the stored run did%s, and what helps them may do harm there. "
+                   "--requests=%llu is the least that would do.", (unsigned long long)w->requests,
+                   pressure, (unsigned long long)w->requests_at_least);
+    return;
+  }
   if (w->best < 0 && t != NULL) {
     (void)snprintf(trade, sizeof trade, " (%s would gain %.1f %%, but lose %.1f %% of %s: a trade)", t->label, t->gain_percent, t->worst_percent,
                    kvl_objective_meaning(t->worst));

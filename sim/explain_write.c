@@ -175,7 +175,8 @@ static void table_tries(FILE *out, const struct kvl_what_if *w)
     (void)fputs("  (from the first completion to the last submission; the columns are of whole runs, where the last answers of an open loop count as well)\n", out);
   }
   if (w->requests > 0) {
-    (void)fprintf(out, "  (%" PRIu64 " requests each, so the first line is not the stored run)\n", w->requests);
+    (void)fprintf(out, "  (%" PRIu64 " requests each, so the first line is not the stored run%s)\n", w->requests,
+                  w->pressed ? "" : ", nor are the gains those that it would have: the pool is not pressed as it was");
   }
   (void)fprintf(out, "  %-40s", "");
   for (uint32_t c = 0; c < KVL_TRY_COLUMNS; c++) {
@@ -245,8 +246,9 @@ static void json_text(FILE *out, const char *separator, const char *key, const c
 static void json_tries(FILE *out, const struct kvl_what_if *w)
 {
   char advice[KVL_EXPLAIN_LINE];
-  (void)fprintf(out, ",\n  \"what_if\": {\"objective\": \"%s\", \"requests\": %" PRIu64 ", \"base_is_stored\": %s, \"steady_window\": %s", kvl_objective_name(w->objective), w->requests,
-                w->base_is_stored ? "true" : "false", w->steady ? "true" : "false");
+  (void)fprintf(out, ",\n  \"what_if\": {\"objective\": \"%s\", \"requests\": %" PRIu64 ", \"base_is_stored\": %s, \"steady_window\": %s, \"pressed_as_stored\": %s, \"requests_at_least\": %" PRIu64,
+                kvl_objective_name(w->objective), w->requests, w->base_is_stored ? "true" : "false", w->steady ? "true" : "false", w->pressed ? "true" : "false",
+                w->requests_at_least);
   if (w->bound.known) {
     (void)fputs(",\n    \"hot_caches\": {", out);
     json_number(out, "", "reach_percent", w->bound.reach_percent);
@@ -422,6 +424,8 @@ static void write_tsv(FILE *out, const struct kvl_explain_facts *f, const struct
   if (w != NULL) {
     char advice[KVL_EXPLAIN_LINE];
     kvl_what_if_advice(w, advice, sizeof advice);
+    tsv_row(out, "what_if", "", "pressed_as_stored", w->pressed ? "true" : "false", "");
+    tsv_number(out, "what_if", "", "requests_at_least", (double)w->requests_at_least, "requests");
     tsv_row(out, "advice", w->best >= 0 ? w->item[w->best].label : "", "text", advice, "");
   }
 }

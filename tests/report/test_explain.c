@@ -211,6 +211,88 @@ START_TEST(open_loops_are_compared_in_their_steady_window)
 }
 END_TEST
 
+/* Too few requests: what helps when nobody waits may do harm when somebody does, so nothing is recommended. */
+START_TEST(a_cut_that_eases_the_load_recommends_nothing)
+{
+  static const struct {
+    const char *set[4];
+    unsigned sets;
+  } cases[] = {
+    {{"node.sessions_per_gpu_max=5", "workload.concurrency=12"}, 2},                              /* a closed loop: fewer requests than sessions */
+    {{"workload.kind=poisson", "workload.rate_per_s=40", "node.sessions_per_gpu_max=5"}, 3}, /* an open loop whose queue is long at the end */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct fixture f;
+    struct kvl_err err = {""};
+    begin(&f, cases[i].set, cases[i].sets);
+    uint64_t least = f.facts->pressed_requests;
+    ck_assert_uint_eq(f.facts->pressed_sessions, f.list.run[0].summary.sessions_per_decode_gpu_max);
+    ck_assert_msg(f.facts->waiting_mean >= 1.0 && least > 5 && least < 24, "%g wait, %llu", f.facts->waiting_mean, (unsigned long long)least);
+    for (uint64_t n = least - 1; n <= least; n++) {
+      struct kvl_what_if *w = calloc(1, sizeof *w);
+      struct kvl_explain_options o = {.objective = KVL_FOR_TTFT, .threads = 2, .knobs = 2, .requests = n};
+      char advice[KVL_EXPLAIN_LINE], words[64], *text[3] = {NULL, NULL, NULL};
+      ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
+      ck_assert_uint_eq(w->requests_at_least, least);
+      ck_assert(w->pressed == (n == least));
+      kvl_what_if_advice(w, advice, sizeof advice);
+      for (int format = KVL_FORMAT_TABLE; format <= KVL_FORMAT_TSV; format++) {
+        size_t size = 0;
+        FILE *out = open_memstream(&text[format], &size);
+        kvl_explain_write(out, (enum kvl_format)format, f.facts, w);
+        ck_assert_int_eq(fclose(out), 0);
+        ck_assert_ptr_nonnull(strstr(text[format], advice));
+      }
+      (void)snprintf(words, sizeof words, "--requests=%llu is the least", (unsigned long long)least);
+      if (n < least) {
+        ck_assert(w->best == -1 && w->best_hardware == -1 && strstr(advice, "No setting is named") == advice && strstr(advice, words) != NULL);
+        ck_assert(strstr(text[KVL_FORMAT_TABLE], "the pool is not pressed as it was") != NULL && strstr(text[KVL_FORMAT_TABLE], "<- best") == NULL);
+        ck_assert_ptr_nonnull(strstr(text[KVL_FORMAT_JSON], "\"best_setting\": null"));
+      } else { /* sessions as in the stored run, and more of them would help */
+        ck_assert_uint_eq(w->item[0].summary.sessions_per_decode_gpu_max, f.facts->pressed_sessions);
+        ck_assert_int_ge(w->best, 0);
+        ck_assert_ptr_null(strstr(text[KVL_FORMAT_TABLE], "not pressed"));
+      }
+      (void)snprintf(words, sizeof words, "\"pressed_as_stored\": %s, \"requests_at_least\": %llu", n < least ? "false" : "true", (unsigned long long)least);
+      ck_assert_ptr_nonnull(strstr(text[KVL_FORMAT_JSON], words));
+      ck_assert_ptr_nonnull(strstr(text[KVL_FORMAT_TSV], n < least ? "pressed_as_stored\tfalse" : "pressed_as_stored\ttrue"));
+      for (int format = 0; format < 3; format++) {
+        free(text[format]);
+      }
+      kvl_what_if_free(w);
+      free(w);
+    }
+    end(&f);
+  }
+}
+END_TEST
+
+/* A lighter load that is asked for is not a cut. */
+START_TEST(a_load_that_was_changed_is_its_own_measure)
+{
+  static const char *const sets[] = {"node.sessions_per_gpu_max=5"}, *const load[] = {"workload.concurrency=4"}, *const file[] = {"workload.file=moved.jsonl"};
+  struct fixture f;
+  struct kvl_err err = {""};
+  begin(&f, sets, 1);
+  struct kvl_what_if *w = calloc(1, sizeof *w);
+  struct kvl_explain_options o = {.objective = KVL_FOR_TTFT, .threads = 2, .knobs = 1, .requests = 6, .sets = load, .set_count = 1};
+  struct kvl_scenario_doc *doc = NULL;
+  ck_assert_int_eq(kvl_scenario_parse(&doc, f.json, strlen(f.json), "run", load, 1, &err), 0);
+  ck_assert_msg(kvl_explain_read(f.facts, f.store, &f.list.run[0], kvl_scenario_of(doc), &err) == 0, "%s", err.text);
+  ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
+  ck_assert(w->pressed && w->requests == 6);
+  ck_assert_uint_eq(w->requests_at_least, 4);
+  kvl_what_if_free(w);
+  o.sets = file; /* where the same requests are now: the closed loop reads none */
+  ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
+  ck_assert(!w->pressed);
+  kvl_what_if_free(w);
+  free(w);
+  kvl_scenario_free(doc);
+  end(&f);
+}
+END_TEST
+
 START_TEST(threads_and_order_do_not_matter)
 {
   struct fixture f;
@@ -363,5 +445,6 @@ START_TEST(a_trace_of_another_history_is_noted)
 }
 END_TEST
 
-KVL_TAP_MAIN("explain", facts_add_up_to_the_summary, what_binds_is_named, the_knob_that_is_recommended_has_been_run, open_loops_are_compared_in_their_steady_window, threads_and_order_do_not_matter,
+KVL_TAP_MAIN("explain", facts_add_up_to_the_summary, what_binds_is_named, the_knob_that_is_recommended_has_been_run, open_loops_are_compared_in_their_steady_window,
+             a_cut_that_eases_the_load_recommends_nothing, a_load_that_was_changed_is_its_own_measure, threads_and_order_do_not_matter,
              progress_is_told_within_the_re_runs, a_stop_ends_the_re_runs, clairvoyance_bounds_lru, prefetch_and_speculation_are_told, rates_of_stages, a_trace_of_another_history_is_noted)

@@ -128,6 +128,9 @@ mv out first
 run explain --store="s '&.db" 3 --knobs=1 --requests=12 --format=json --threads=1
 cmp -s out first
 pass_or_fail $? 'explain: one thread or two, the same answer'
+run explain --store="s '&.db" 3 --knobs=1 --requests=2
+[ $code -eq 0 ] && grep -q '^No setting is named, nor hardware: 2 requests do not press' out && grep -q -- '--requests=[0-9]* is the least' out && ! grep -q '<- best' out
+pass_or_fail $? 'explain: too few requests name no setting, but the least number that would'
 refuses 2 'did you mean throughput?' explain --store="s '&.db" 3 --for=throughputs
 refuses 2 'not a whole number' explain --store="s '&.db" 3 --knobs=many
 refuses 2 'which run?' explain --store="s '&.db"

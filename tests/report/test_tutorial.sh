@@ -22,6 +22,10 @@ for block in $(seq "$blocks"); do
   else
     sh -e "./$block.block" >out 2>err </dev/null
     pass_or_fail $? "$title"
+    if grep -q '^kvloan explain .*--requests=' "$block.block"; then
+      grep -q '^Turn ' out
+      pass_or_fail $? 'its re-runs are long enough to name what to turn'
+    fi
   fi
 done
 for made in modes.html adaptive.html sweep.html; do
