@@ -39,7 +39,8 @@ int kvl_scenario_check_tokens(const struct kvl_scenario_doc *doc, uint64_t token
  * selections, of compute, of speculation) that it does not have. Sweeps and plans set the keys of several kinds together and do not ask. */
 int kvl_scenario_check_sets(const struct kvl_scenario_doc *doc, struct kvl_err *err);
 
-/* True, and a sentence without a full stop into text, when times of steps or of prefill that the scenario reads are stand-ins by their origins. */
+/* True, and a sentence without a full stop into text, when times of steps, of drafting or of prefill that the scenario reads are stand-ins by their origins, or when it
+ * has drafts and drafting takes no time. */
 bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t size);
 
 /* One model alone: by the name of a descriptor or by its file. -ENOENT or -EINVAL and a line that names the nearest. */

@@ -6,8 +6,9 @@
 
 bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t size)
 {
-  static const char *const keys[] = {"costs.step_ms_by_tokens", "costs.law_fixed_ms", "costs.law_token_ms", "costs.prefill_fixed_ms", "costs.prefill_token_us",
-                                     "costs.prefill_cached_token_us"};
+  static const char *const keys[] = {"costs.step_ms_by_tokens", "costs.law_fixed_ms",     "costs.law_token_ms",           "costs.draft_ms_by_requests",
+                                     "costs.prefill_fixed_ms",  "costs.prefill_token_us", "costs.prefill_cached_token_us"};
+  bool drafts_are_free = doc->scenario.speculation.method != KVL_SPECULATION_NONE && doc->scenario.costs.draft_ns_by_requests.n == 0;
   char names[256] = "";
   int used = 0;
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -17,8 +18,10 @@ bool kvl_scenario_note(const struct kvl_scenario_doc *doc, char *text, size_t si
     }
   }
   if (used != 0) {
-    (void)snprintf(text, size, "Stand-ins, neither measured nor fitted for this model: %s; step times and times to first token hang on them (kvloan scenario check "
-                   "says what they are)", names);
+    (void)snprintf(text, size, "Stand-ins, neither measured nor fitted for this model on this part: %s; step times and times to first token hang on them (kvloan scenario "
+                   "check says what they are)%s", names, drafts_are_free ? "; and drafting costs nothing in this profile (costs.draft_ms_by_requests has no points)" : "");
+  } else if (drafts_are_free) {
+    (void)snprintf(text, size, "Drafting costs nothing in this profile (costs.draft_ms_by_requests has no points): drafts gain less than is said here");
   }
-  return used != 0;
+  return used != 0 || drafts_are_free;
 }

@@ -67,6 +67,28 @@ run check "$scenarios/h200/all-resident.json" --set=costs.law_fixed_ms=13 --set=
 [ "$code" -eq 0 ] && [ ! -s err ] && ! grep -q '^~ costs.prefill_fixed_ms ' out
 pass_or_fail $? 'one own number each: nothing to note'
 
+# Drafts that cost nothing are said to: as recorded in half-revoked; the profile itself has a stand-in.
+dspark=--set=speculation=deepseek-v4.1-flash.dspark
+run check "$scenarios/h200/half-revoked.json" $dspark --set=policy.tail_tokens=512
+grep -q '^note: Stand-ins, .*drafting costs nothing in this profile' err && ! grep -q 'nothing.*draft_ms.*;' err
+pass_or_fail $? 'drafting that takes no time, beside stand-ins'
+run check published-256 $dspark --set=costs=deepseek-v4.1-flash.roofline
+grep -q '^note: Drafting costs nothing in this profile' err
+pass_or_fail $? 'drafting that takes no time, and nothing else to note'
+run check "$scenarios/h200/published-batch.json" $dspark --set=policy.tail_tokens=512
+grep -q '^note: Stand-ins, .*costs.draft_ms_by_requests' err && ! grep -q 'drafting costs nothing' err
+pass_or_fail $? 'drafting at a stand-in of its time'
+run check "$scenarios/h200/half-revoked.json"
+grep -q '^note: Stand-ins' err && ! grep -q draft err
+pass_or_fail $? 'no drafts: nothing is said of them'
+
+# Every origin that ships begins with how the value is known: kvl_scenario_doubt goes by those words, and "as in ..." would say nothing to it.
+doubts='calibrated|estimate|assumed|open:|stand-in|start value|not published|chosen' known='public|measured|fitted|derived|part of|speed|none'
+find "$scenarios" -name '*.json' -exec grep -noE '"origin": *"[^"]*"' {} + >origins
+grep -vE "\"origin\": *\"($doubts|$known)" origins >unknown
+[ "$(wc -l <origins)" -gt 200 ] && [ ! -s unknown ]
+pass_or_fail $? "origins that do not say how a value is known: $(head -3 unknown | tr '\n' ' ')"
+
 # A key of a kind that is not there.
 unread() { # KEY KIND-KEY=KIND SCENARIO SETS...
   key=$1 kind=$2

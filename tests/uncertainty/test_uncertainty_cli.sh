@@ -71,6 +71,13 @@ run sensitivity tiny.json --keys=node.kv_pool_bytes=1000000:60000000,policy.hot_
 pass_or_fail $? 'a value that no scenario can have is refused before anything runs'
 run sensitivity tiny.json --list --format=tsv --set=costs=deepseek-v4.1-flash.h200 && grep -q '^costs.prefill_fixed_ms	ms	stand-in	' out && ! grep -q compute_hbm_bytes out
 pass_or_fail $? 'stand-ins are varied, but not what the CUDA plane alone reads'
+run sensitivity "$scenarios/h200/headline.json" --list --format=tsv
+missing=
+for key in costs.law_fixed_ms costs.law_token_ms costs.prefill_fixed_ms node.kv_pool_bytes node.sessions_per_gpu_max; do
+  grep -q "^$key	" out || missing="$missing $key"
+done
+[ $code -eq 0 ] && [ -z "$missing" ]
+pass_or_fail $? "what the published experiment hangs on, on H200 as well:$missing"
 refuses 1 'workload.rate_per_s: is not read' sensitivity tiny.json --set=workload.rate_per_s=3 --list
 refuses 2 'at least 2 runs' sensitivity tiny.json --repeats=1 --confidence=90
 refuses 2 'nearest: --change=10%' sensitivity tiny.json --change=0
