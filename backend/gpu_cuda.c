@@ -49,6 +49,14 @@ static int use(const struct kvl_gpu *gpu, struct kvl_err *err)
   return failed(err, cudaSetDevice(gpu->index), "cudaSetDevice");
 }
 
+/* Without a driver the runtime says that the driver is too old, which sends one to update what is not there. */
+static const char *why_none(cudaError_t e)
+{
+  int driver = 0;
+  bool loaded = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  return e == cudaErrorInsufficientDriver && !loaded ? "no NVIDIA driver is loaded" : cudaGetErrorString(e);
+}
+
 int kvl_gpu_count(uint32_t *count, struct kvl_err *err)
 {
   int n = 0;
@@ -58,7 +66,7 @@ int kvl_gpu_count(uint32_t *count, struct kvl_err *err)
   *count = 0;
   if (e != cudaSuccess) {
     (void)cudaGetLastError();
-    return kvl_err_set(err, -ENODEV, "no NVIDIA GPU can be used here: %s", cudaGetErrorString(e));
+    return kvl_err_set(err, -ENODEV, "no NVIDIA GPU can be used here: %s", why_none(e));
   }
   *count = (uint32_t)n;
   return 0;

@@ -9,6 +9,8 @@
 
 #include "backend/base/nearest.h"
 #include "results/summary.h"
+#include "sim/file_kind.h"
+#include "sim/scenario_keys.h"
 #include "traces/decimal.h"
 
 volatile sig_atomic_t kvl_stop;
@@ -108,12 +110,35 @@ int kvl_cmd_seed(const char *subcommand, const char *word, char text[KVL_CMD_SEE
   return kvl_cmd_set(subcommand, text, sets, count, max);
 }
 
+/* What is no option but may be said elsewhere: a member of the file that the command reads, or a scenario key. True when it was told. */
+static bool tell_where(const char *subcommand, const char *bare, const char *value, bool has_set)
+{
+  bool plan = strcmp(subcommand, "plan") == 0, sweep = strcmp(subcommand, "sweep") == 0;
+  unsigned members = 0;
+  const char *const *member = plan || sweep ? kvl_file_members(plan ? KVL_FILE_PLAN : KVL_FILE_SWEEP, &members) : NULL;
+  for (unsigned i = 0; i < members; i++) {
+    if (strcmp(member[i], bare) == 0) {
+      fprintf(stderr, "kvloan %s: there is no option --%s; it is a member of the %s file: \"%s\": ... (docs/%ss.md)\n", subcommand, bare, subcommand, bare, subcommand);
+      return true;
+    }
+  }
+  for (uint32_t i = 0; has_set && i < kvl_key_count; i++) {
+    if (strcmp(kvl_keys[i].path, bare) == 0) {
+      fprintf(stderr, "kvloan %s: there is no option --%s; it is a scenario key: --set=%s%s\n", subcommand, bare, bare, value[0] == '=' ? value : "=VALUE");
+      return true;
+    }
+  }
+  return false;
+}
+
 int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const struct option *options, int result)
 {
   const char *names[64], *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
   size_t count = 0;
+  bool has_set = false;
   while (options[count].name != NULL && count < 64) {
     names[count] = options[count].name;
+    has_set = has_set || strcmp(names[count], "set") == 0;
     count++;
   }
   const char *name = word + strspn(word, "-");
@@ -132,7 +157,9 @@ int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const stru
     fprintf(stderr, "kvloan %s: there is no option -%c (kvloan %s --help lists them)\n", subcommand, optopt != 0 ? optopt : '?', subcommand);
     return 2;
   }
-  fprintf(stderr, "kvloan %s: there is no option --%s; did you mean --%s?\n", subcommand, bare, kvl_nearest(bare, names, count));
+  if (!tell_where(subcommand, bare, name + length, has_set)) {
+    fprintf(stderr, "kvloan %s: there is no option --%s; did you mean --%s?\n", subcommand, bare, kvl_nearest(bare, names, count));
+  }
   return 2;
 }
 

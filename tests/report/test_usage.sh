@@ -22,6 +22,13 @@ for command in 'run workload-f' 'scenario check workload-f' 'validate workload-f
   # shellcheck disable=SC2086
   refuses 2 'there is no option --nonsense' $command --nonsense
 done
+# What is no option but a member of the command's file, or a scenario key, is not taken for a slip of the pen.
+refuses 2 'there is no option --effort; it is a member of the plan file: "effort": ' plan --scenario=workload-f --target=ttft_p90_s=1 --store=x.db --effort=quick
+refuses 2 'there is no option --seed; it is a member of the plan file' plan --scenario=workload-f --target=ttft_p90_s=1 --store=x.db --seed=1
+refuses 2 'there is no option --grid; it is a member of the sweep file' sweep g.json --store=x.db --grid=1
+refuses 2 'there is no option --mode; it is a scenario key: --set=mode=fixed' run workload-f --mode=fixed
+refuses 2 'it is a scenario key: --set=policy.hot_rows=VALUE' plan --scenario=workload-f --target=ttft_p90_s=1 --store=x.db --policy.hot_rows
+refuses 2 'there is no option --modes; did you mean --' run workload-f --modes=fixed
 refuses 2 'not a whole number from 0' run workload-f --seed=x
 refuses 2 'not a whole number from 0' run workload-f --seed=18446744073709551616
 refuses 2 'not a whole number from 0' sensitivity workload-f --seed=-1
@@ -43,6 +50,13 @@ refuses 2 'it takes no other option' plan --store=s.db --show --set=mode=fixed
 refuses 2 'did you mean ttft?' explain --store=s.db 1 --for=tfft
 refuses 2 'must be KEY=VALUE' results table --store=s.db g --where=batch_max
 refuses 2 'did you mean ttft_s_p90?' results table --store=s.db g --metric=ttft_p90
+
+# No driver to update where there is none.
+if [ ! -e /proc/driver/nvidia ]; then
+  run run workload-f --plane=cuda
+  [ $code -eq 1 ] && grep -q 'no NVIDIA driver is loaded\|this build has no CUDA plane' err && ! grep -q 'insufficient' err
+  pass_or_fail $? 'without a driver it is said that there is none'
+fi
 
 # What the command line names and is not as it must be.
 refuses 1 'unknown key (nearest: mode)' run workload-f --set=mod=fixed
