@@ -101,6 +101,27 @@ static double rate_of(const struct kvl_summary *s)
   return s->request_rate_tok_per_s_p10;
 }
 
+/* Once for all runs that it is true of: "A, B: Stand-ins, ...". */
+static void stand_ins(struct kvl_report *r, const struct runs *v)
+{
+  char text[2][KVL_REPORT_NOTE_MAX], marks[256];
+  for (uint32_t i = 0; i < v->src->count; i++) {
+    bool told = !kvl_report_stand_ins(v->src, v->src->run[i]->id, text[0], sizeof text[0]);
+    for (uint32_t j = 0; j < i && !told; j++) {
+      told = kvl_report_stand_ins(v->src, v->src->run[j]->id, text[1], sizeof text[1]) && strcmp(text[0], text[1]) == 0;
+    }
+    int used = told ? 0 : snprintf(marks, sizeof marks, "%s", v->marks[i]);
+    for (uint32_t j = i + 1; j < v->src->count && !told && (size_t)used < sizeof marks - MARK_MAX - 2; j++) {
+      if (kvl_report_stand_ins(v->src, v->src->run[j]->id, text[1], sizeof text[1]) && strcmp(text[0], text[1]) == 0) {
+        used += snprintf(marks + used, sizeof marks - (size_t)used, ", %s", v->marks[j]);
+      }
+    }
+    if (!told) {
+      kvl_report_note(r, "%s: %s.", marks, text[0]);
+    }
+  }
+}
+
 static void answer(struct kvl_report *r, const struct runs *v)
 {
   uint32_t output = best_of(v, output_of, 1), ttft = best_of(v, ttft_of, 0), rate = best_of(v, rate_of, 1);
@@ -118,6 +139,7 @@ static void answer(struct kvl_report *r, const struct runs *v)
     (void)snprintf(prefix, sizeof prefix, "%s: ", v->marks[i]);
     kvl_report_cautions(r, v->src->run[i], prefix);
   }
+  stand_ins(r, v);
   static const char *const columns[] = {"run", "id", "output, tok/s", "against A", "request p10, tok/s", "first token p90, s", "batch p50", "batch max",
                                         "rows on the host, %", "links busy, %", "prefill busy, %"};
   kvl_report_table(r, columns, sizeof columns / sizeof columns[0], "lrrrrrrrrrr");

@@ -35,6 +35,17 @@ void kvl_report_cautions(struct kvl_report *r, const struct kvl_stored_run *run,
   }
 }
 
+bool kvl_report_stand_ins(const struct kvl_report_source *src, int64_t run, char *text, size_t size)
+{
+  struct kvl_scenario_doc *doc = NULL;
+  char *json = NULL;
+  bool noted = kvl_store_scenario(src->store, run, &json, NULL) == 0 && kvl_scenario_parse(&doc, json, strlen(json), "run", src->sets, src->set_count, NULL) == 0 &&
+               kvl_scenario_note(doc, text, size);
+  kvl_scenario_free(doc);
+  free(json);
+  return noted;
+}
+
 void kvl_report_definitions(struct kvl_report *r)
 {
   static const char *const columns[] = {"word", "meaning"};

@@ -27,7 +27,7 @@ static void asked(struct kvl_report *r, const struct kvl_scenario *s)
   }
 }
 
-static void answer(struct kvl_report *r, const struct kvl_explain_facts *f)
+static void answer(struct kvl_report *r, const struct kvl_report_source *src, const struct kvl_explain_facts *f)
 {
   const struct kvl_summary *s = &f->run->summary;
   char a[KVL_TEXT_NUMBER_MAX], b[KVL_TEXT_NUMBER_MAX], c[KVL_TEXT_NUMBER_MAX], remark[128];
@@ -36,6 +36,10 @@ static void answer(struct kvl_report *r, const struct kvl_explain_facts *f)
                   kvl_text_human(a, s->output_throughput_tok_per_s, 0), kvl_text_human(b, s->ttft_s.p90, 0), kvl_text_human(c, s->request_rate_tok_per_s_p10, 0));
   kvl_report_text(r, "%s", f->binding);
   kvl_report_cautions(r, f->run, "");
+  char note[KVL_REPORT_NOTE_MAX];
+  if (kvl_report_stand_ins(src, f->run->id, note, sizeof note)) {
+    kvl_report_note(r, "%s.", note);
+  }
   (void)snprintf(remark, sizeof remark, "%s in the steady window", kvl_text_human(b, s->output_throughput_steady_tok_per_s, 0));
   kvl_report_number(r, "Output", kvl_text_human(a, s->output_throughput_tok_per_s, 0), "tok/s", s->output_throughput_steady_tok_per_s > 0.0 ? remark : NULL);
   (void)snprintf(remark, sizeof remark, "p50 %s s", kvl_text_human(b, s->ttft_s.p50, 0));
@@ -153,7 +157,7 @@ static int build(struct kvl_report *r, const struct kvl_report_source *src, cons
                  int *no_pictures, struct kvl_err *err)
 {
   asked(r, f->scenario);
-  answer(r, f);
+  answer(r, src, f);
   if (w != NULL) {
     kvl_report_what_if(r, w);
   }

@@ -8,6 +8,8 @@
 #include "results/sweep.h"
 #include "sim/explain.h"
 
+enum { KVL_REPORT_NOTE_MAX = 512 };
+
 struct kvl_report_source {
   struct kvl_store *store;
   const char *store_path;               /* for the commands that repeat the runs */
@@ -41,6 +43,8 @@ void kvl_report_what_if(struct kvl_report *report, const struct kvl_what_if *wha
 void kvl_report_scenario(struct kvl_report *report, struct kvl_store *store, int64_t run, const char *title);
 /* A word about a run that is not whole, estimated, or extrapolated; `prefix` names it among others ("A: "), "" when there is one. */
 void kvl_report_cautions(struct kvl_report *report, const struct kvl_stored_run *run, const char *prefix);
+/* What kvl_scenario_note says about the scenario of a stored run, without a full stop; false: nothing, or the scenario cannot be read any more. */
+bool kvl_report_stand_ins(const struct kvl_report_source *source, int64_t run, char *text, size_t size);
 /* The picture's code: -ENOENT (no gnuplot) sets *no_pictures and is no error. */
 int kvl_report_picture_code(int code, int *no_pictures);
 

@@ -132,7 +132,22 @@ static void asked(struct kvl_report *r, const struct view *v)
   }
 }
 
-static void answer(struct kvl_report *r, const struct view *v)
+/* Of the point with the most output. */
+static void stand_ins(struct kvl_report *r, const struct kvl_report_source *src, const struct view *v, uint32_t point)
+{
+  char note[KVL_REPORT_NOTE_MAX], name[NAME_CAP];
+  for (uint32_t i = 0; i < v->table->repeats; i++) {
+    const struct kvl_stored_task *task = &v->table->task[(size_t)point * v->table->repeats + i];
+    if (task->state == KVL_TASK_COMPLETE) {
+      if (kvl_report_stand_ins(src, task->run, note, sizeof note)) {
+        kvl_report_note(r, "%s: %s.", point_name(name, v->table, point), note);
+      }
+      return;
+    }
+  }
+}
+
+static void answer(struct kvl_report *r, const struct kvl_report_source *src, const struct view *v)
 {
   uint32_t output = best_of(v, OUTPUT), rate = best_of(v, RATE), ttft = best_of(v, TTFT), front = 0;
   char name[NAME_CAP], a[KVL_TEXT_NUMBER_MAX];
@@ -161,6 +176,9 @@ static void answer(struct kvl_report *r, const struct view *v)
   if (outside > 0) {
     kvl_report_note(r, "In %u of %u runs a table, a curve or the cost profile was used outside of what it was made for: times are extrapolated.", outside,
                     v->table->points * v->table->repeats);
+  }
+  if (output != UINT32_MAX) {
+    stand_ins(r, src, v, output);
   }
   if (v->failed > 0) {
     kvl_report_note(r, "%u of %u runs failed; the reasons are at the end.", v->failed, v->table->points * v->table->repeats);
@@ -516,7 +534,7 @@ int kvl_report_of_sweep(struct kvl_report **report, const struct kvl_report_sour
   }
   if (rc == 0) {
     asked(*report, &v);
-    answer(*report, &v);
+    answer(*report, src, &v);
     kvl_report_section(*report, "In pictures");
     rc = v.complete == 0 ? 0 : kvl_report_picture_code(draw_front(*report, src->gnuplot, &v, err), no_pictures);
     rc = rc != 0 || v.complete == 0 ? rc : draw_lines(*report, src->gnuplot, &v, no_pictures, err);

@@ -96,6 +96,25 @@ run report --store="s '&.db" 3 --explain --out=next.html
 [ $code -eq 0 ] && "$check" next.html 2>>err && grep -q '<h2>What to turn next</h2>' next.html && grep -q 'a host link that costs nothing' next.html
 pass_or_fail $? 'report --explain: what to turn next'
 
+# Times that hang on stand-ins: each page says so among its answers, a comparison once for all that it is true of.
+for costs in deepseek-v4.1-flash.b300 deepseek-v4.1-flash.h200 deepseek-v4.1-flash.h200; do
+  "$program" run hostile.json --quiet --set=costs=$costs --set=workload.requests=4 --store=c.db >/dev/null 2>&1 || exit 1
+done
+echo '{"name": "c", "scenario": "hostile.json", "set": {"costs": "deepseek-v4.1-flash.h200", "workload.requests": 4}, "grid": {"mode": ["fixed", "adaptive"]}}' >c.json
+"$program" sweep c.json --store=cs.db --quiet >/dev/null 2>&1 </dev/null || exit 1
+noted() { # PATTERN TIMES OPTIONS...
+  pattern=$1 times=$2
+  shift 2
+  run report "$@" --out=c.html
+  [ $code -eq 0 ] && "$check" c.html 2>>err && [ "$(grep -c 'Stand-ins, neither measured' c.html)" -eq "$times" ] && { [ "$times" -eq 0 ] || grep -q "class=\"note\">$pattern" c.html; }
+}
+noted 'Stand-ins, neither measured' 1 --store=c.db 2 && noted 'Stand-ins, neither measured' 1 --store=c.db 2 --explain && noted '' 0 --store=c.db 1
+pass_or_fail $? 'report: a page about one run notes stand-ins'
+noted 'B, C: Stand-ins, neither measured' 1 --store=c.db 1 2 3
+pass_or_fail $? 'report: a comparison notes stand-ins, once'
+noted '.*: Stand-ins, neither measured' 1 --store=cs.db --sweep=latest
+pass_or_fail $? 'report: a sweep notes stand-ins'
+
 # A sweep: its name is anybody's text as well.
 cat >sweep.json <<'END'
 {
