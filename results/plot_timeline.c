@@ -45,7 +45,8 @@ static void write_script(FILE *script, const char *numbers, const void *context)
     used += snprintf(message + used, sizeof message - (size_t)used, ", %s wait", kvl_text_human(number, line->waiting_max, 1));
   }
   if (line->lent_max >= 0.05) {
-    used += snprintf(message + used, sizeof message - (size_t)used, "; lent HBM up to %.0f %%, %.0f %% at the fullest", line->lent_max, line->lent_at_full);
+    used += snprintf(message + used, sizeof message - (size_t)used, "; lent: up to %.0f %% of HBM, %.0f %% at batch %s", line->lent_max, line->lent_at_full,
+                     kvl_text_human(number, line->batch_max, 1));
   }
   int room = KVL_PLOT_TITLE_MAX - used;
   (void)snprintf(title, sizeof title, "%.*s%s", room > 0 ? room : 0, picture->label, message);

@@ -140,7 +140,7 @@ int kvl_report_hbm(struct kvl_report *report, const char *gnuplot, const struct 
   key[keys++] = (struct kvl_report_key){"free", "#eeeeee", 0};
   key[keys++] = (struct kvl_report_key){"share of the running histories in HBM", "#222222", 1};
   if (line->lent_max > 0.0) {
-    (void)snprintf(see, sizeof see, "Who holds the pool. Lent pages take up to %.0f %% of it, and %.0f %% at the fullest moment: what new sessions reserve comes out "
+    (void)snprintf(see, sizeof see, "Who holds the pool. Lent pages take up to %.0f %% of it, and %.0f %% while the batch was at its largest: what new sessions reserve comes out "
                    "of the loans, and what ended sessions leave goes back into them. The line says how much of the running sessions' history attention finds "
                    "in HBM.", line->lent_max, line->lent_at_full);
   } else {

@@ -247,6 +247,10 @@ START_TEST(labels_reach_the_picture)
   const char *svg = slurp(fixture_path("d.svg"), &length);
   ck_assert_msg(strstr(svg, "&lt;b>&amp;'it''s'\\n%d</text>") != NULL && strstr(svg, ">plain</text>") != NULL, "labels are missing");
   ck_assert_int_ne(access(fixture_path("d.png"), F_OK), 0); /* only what was asked for */
+  plot.out = fixture_path("l.svg");
+  ck_assert_msg(kvl_plot_timeline(&plot, store, runs[0], "one", &err) == 0, "%s", err.text);
+  svg = slurp(fixture_path("l.svg"), &length);
+  ck_assert_ptr_nonnull(strstr(svg, "one: batch up to 40, 5 wait; lent: up to 50 % of HBM, 30 % at batch 40</text>"));
 }
 END_TEST
 
