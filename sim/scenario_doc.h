@@ -38,7 +38,7 @@ struct kvl_scenario_doc {
 
 /* scenario_find.c */
 int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct kvl_err *err); /* -ENOENT, -EIO, -EINVAL, -ENOMEM */
-/* The file of a scenario: a path as it is, a bare name looked up. -ENOENT names the nearest. */
+/* The file of a scenario: a path as it is, a name ("agent-sample", "h200/half-revoked") looked up. -ENOENT names the nearest. */
 int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err);
 /* The same for plans and sweeps. */
 int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[KVL_PATH_CAP], struct kvl_err *err);
@@ -47,6 +47,10 @@ enum { KVL_FOLDERS_MAX = 8 };
 unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *kind, char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP]);
 /* Names (without .json) in one folder, sorted, into the arena. */
 int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count);
+/* The same of scenarios, those in folders of the folder last and with that folder's name: "h200/half-revoked". */
+int kvl_scenario_scenarios(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count);
+/* The name that `name` was perhaps meant to be, with its folder or without; NULL when there are none (or no memory). */
+const char *kvl_scenario_nearest(struct kvl_arena *arena, const char *name, const char *const *names, unsigned count);
 /* Puts the descriptor's tree in the place of its name: reads files, follows "from". `section` is "model", "hardware", "costs" or "speculation". */
 int kvl_scenario_expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_err *err);
 /* Full name of a file given in a scenario or on the command line. */

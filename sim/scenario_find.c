@@ -1,5 +1,4 @@
 /* Files of a scenario: descriptors by name, workload and trace files. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "backend/base/nearest.h"
 #include "sim/scenario_doc.h"
 
-enum { FROM_DEPTH_MAX = 8, NAMES_MAX = 1024 };
+enum { FROM_DEPTH_MAX = 8 };
 
 int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct kvl_err *err)
 {
@@ -89,36 +88,6 @@ unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *ki
   return count;
 }
 
-static int by_name(const void *a, const void *b)
-{
-  return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count)
-{
-  *count = 0;
-  *names = kvl_arena_take(arena, NAMES_MAX * sizeof **names);
-  DIR *dir = *names == NULL ? NULL : opendir(folder);
-  if (dir == NULL) {
-    return *names == NULL ? -ENOMEM : 0;
-  }
-  int rc = 0;
-  for (struct dirent *entry; rc == 0 && *count < NAMES_MAX && (entry = readdir(dir)) != NULL;) {
-    size_t n = strlen(entry->d_name);
-    if (n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".json") == 0) {
-      char *name = kvl_arena_text(arena, entry->d_name, n - 5);
-      if (name == NULL) {
-        rc = -ENOMEM;
-      } else {
-        (*names)[(*count)++] = name;
-      }
-    }
-  }
-  (void)closedir(dir);
-  qsort(*names, *count, sizeof **names, by_name);
-  return rc;
-}
-
 static bool readable(const char *path)
 {
   struct stat info;
@@ -140,30 +109,29 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
   if (errno != ENOENT && errno != ENOTDIR) {
     return kvl_err_set(err, -EIO, "%s: %s", name, strerror(errno));
   }
-  bool bare = strchr(name, '/') == NULL && !(n > 5 && strcmp(name + n - 5, ".json") == 0);
-  unsigned count = bare ? kvl_scenario_folders(NULL, "", folders) : 1;
-  if (!bare) { /* a mistyped file: its neighbours */
-    const char *slash = strrchr(name, '/');
-    int length = slash == NULL ? 0 : slash == name ? 1 : (int)(slash - name);
-    (void)snprintf(folders[0], KVL_PATH_CAP, "%.*s", length == 0 ? 1 : length, length == 0 ? "." : name);
-  }
+  const char *slash = strrchr(name, '/');
+  bool is_file = n > 5 && strcmp(name + n - 5, ".json") == 0, bare = slash == NULL && !is_file;
+  int length = slash == NULL ? 0 : slash == name ? 1 : (int)(slash - name);
+  (void)snprintf(folders[0], KVL_PATH_CAP, "%.*s", length == 0 ? 1 : length, length == 0 ? "." : name);
+  /* A name with a folder is one of those that are listed, unless there is such a folder here or it leads elsewhere: then it is a mistyped file. */
+  bool listed = !is_file && name[0] != '/' && name[0] != '.' && (bare || stat(folders[0], &info) != 0);
+  unsigned count = listed ? kvl_scenario_folders(NULL, "", folders) : 1;
   struct kvl_arena arena = {0};
   const char **names, *nearest = NULL;
   unsigned found;
   for (unsigned i = 0; i < count && nearest == NULL; i++) {
-    if (bare && join(path, folders[i], name, ".json") && readable(path)) {
+    if (listed && join(path, folders[i], name, ".json") && readable(path)) {
       kvl_arena_free(&arena);
       return 0;
     }
-    const char *slash = strrchr(name, '/');
-    if (kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
-      nearest = kvl_nearest(slash == NULL ? name : slash + 1, names, found);
+    if (listed ? kvl_scenario_scenarios(&arena, folders[i], &names, &found) == 0 : kvl_scenario_names(&arena, folders[i], &names, &found) == 0) {
+      nearest = kvl_scenario_nearest(&arena, slash == NULL || listed ? name : slash + 1, names, found);
     }
   }
   int rc = bare ? kvl_file_check_name(name, KVL_FILE_SCENARIO, err) : 0;
   rc = rc != 0           ? rc
        : nearest == NULL ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario", name)
-       : bare            ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario (nearest: %s)", name, nearest)
+       : listed          ? kvl_err_set(err, -ENOENT, "%s: there is no such scenario (nearest: %s)", name, nearest)
                          : kvl_err_set(err, -ENOENT, "%s: there is no such file (nearest: %s.json)", name, nearest);
   kvl_arena_free(&arena);
   return rc;

@@ -64,7 +64,8 @@ int kvl_scenario_list(FILE *out, enum kvl_format format)
     for (unsigned f = 0; f < count && shown == 0; f++) { /* the first folder that has any: the others are hidden by it */
       const char **names;
       unsigned n;
-      if (kvl_scenario_names(&arena, folders[f], &names, &n) != 0) {
+      int rc = kinds[k].folder[0] == '\0' ? kvl_scenario_scenarios(&arena, folders[f], &names, &n) : kvl_scenario_names(&arena, folders[f], &names, &n);
+      if (rc != 0) {
         break;
       }
       for (unsigned i = 0; i < n; i++, shown++) {

@@ -29,6 +29,24 @@ says 'hardware	h200	' list --format=tsv
 says '"gb300":"' list --format=json
 says 'plans	out-of-reach	' list --format=tsv
 says 'sweeps	hot-rows	' list --format=tsv
+# Scenarios in a folder are listed with it, taken so, and found by what comes after it.
+says 'scenarios	h200/half-revoked	' list --format=tsv
+says '"h200/all-resident":"' list --format=json
+run list --format=tsv
+! cut -f 2 out | grep -q '^\(models\|hardware\|costs\|speculation\|sweeps\|plans\|workloads\)/'
+pass_or_fail $? 'folders of other files are none of scenarios'
+awk -F '\t' '$1 == "scenarios" { print $2 }' out >names
+while read -r name; do
+  run check "$name"
+  grep -q 'there is no such scenario' err && echo "$name" >>untaken
+done <names
+[ "$(grep -c / names)" -ge 9 ] && [ ! -e untaken ]
+pass_or_fail $? 'every scenario that is listed is taken by its name'
+refuses 1 'all-resident: there is no such scenario (nearest: h200/all-resident)' check all-resident
+refuses 1 'h200/al-resident: there is no such scenario (nearest: h200/all-resident)' check h200/al-resident
+refuses 1 'there is no such scenario (nearest: agent-sample)' check agent-sampel
+mkdir h200 && echo '{}' >h200/mine.json
+refuses 1 'h200/mini: there is no such file (nearest: mine.json)' check h200/mini
 says '| `policy.hot_rows` | whole number | rows | 0 to 16777216 | `2048` |' keys
 says 'usage: kvloan scenario check' --help
 says 'usage: kvloan scenario check' check --help
