@@ -2,12 +2,18 @@
 # The published experiment on one GPU, results/hardware/h200-headline.md. Two halves, because a GPU is lent by the minute:
 #   h200-headline.sh record KVLOAN SCENARIOS OUT SECONDS   on the GPU machine: the runs of h200-headline.txt (or of $RUNS) that OUT has not yet, in their order, none that would end
 #                                                          after SECONDS. OUT/runs.tsv grows by each run's summary as it ends, OUT/logs.tar by its decision log.
-#                                                          The first two are the pilot: when one of them fails, or a byte differs in any run, nothing more is run.
+#                                                          When a run fails, or a byte differs in it, nothing more is run.
 #   h200-headline.sh compare KVLOAN SCENARIOS OUT          anywhere: forecasts of the same runs, replay of the logs; one row a run (TSV)
 #   h200-headline.sh plot TSV PNG                          the picture, with gnuplot
 # Needs 30 GB of pinned memory and 60 GB of HBM.
+# Each stops at the first run that fails; of that one nothing is left in OUT.
 set -u
+# shellcheck source=results/hardware/measure.sh disable=SC1091
+. "$(dirname "$0")/measure.sh"
+usage='h200-headline.sh record KVLOAN SCENARIOS OUT SECONDS, compare KVLOAN SCENARIOS OUT, or plot TSV PNG'
+case $#:${1-} in 5:record | 4:compare | 3:plot) ;; *) misused "$usage" ;; esac
 if [ "$1" = plot ]; then
+  [ -r "$2" ] || fail "$2: cannot be read"
   gnuplot <<END
 set terminal pngcairo size 1200,520 font "sans,11"
 set output "$3"
@@ -41,11 +47,14 @@ e
 END
   exit
 fi
+case ${5:-0} in '' | *[!0-9]*) misused "$usage" ;; esac
 what=$1 kvloan=$2 scenarios=$3 out=$4 seconds=${5:-0}
 list=${RUNS:-$(dirname "$0")/h200-headline.txt}
 scenario=$scenarios/h200/headline.json
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+prepare "$kvloan" "$scenarios" "$out"
+[ "$what" = record ] || [ -s "$out/runs.tsv" ] || fail "$out: has no runs.tsv: nothing was recorded"
+runs=$out/runs.tsv
+[ "$what" = record ] || runs=$work/runs.tsv
 begin=$(date +%s)
 
 settings() { # SESSIONS DRAFTS MODE REQUESTS TOKENS
@@ -53,19 +62,17 @@ settings() { # SESSIONS DRAFTS MODE REQUESTS TOKENS
   [ "$2" = off ] || echo "--set=speculation=deepseek-v4.1-flash.dspark"
 }
 add() { # NAME WHO <TSV: key, value, unit
-  awk -v name="$1" -v who="$2" 'NR > 1 { printf "%s\t%s\t%s\t%s\n", name, who, $1, $2 }' >>"$out/runs.tsv"
+  awk -v name="$1" -v who="$2" 'NR > 1 { printf "%s\t%s\t%s\t%s\n", name, who, $1, $2 }' >>"$runs"
 }
 
 record() { # NAME SETTINGS...
   name=$1
   shift
-  "$kvloan" run "$scenario" "$@" --plane=cuda --check=sample --quiet --record="$work/$name.log" --format=tsv >"$work/summary" 2>"$work/err" </dev/null || {
-    echo "$name: $(tail -1 "$work/err")"
-    return 1
-  }
+  "$kvloan" run "$scenario" "$@" --plane=cuda --check=sample --quiet --record="$work/$name.log" --format=tsv >"$work/summary" 2>"$work/err" </dev/null ||
+    fail "$name: $(tail -n 1 "$work/err")"
   sed -n 's/^\([0-9]*\) selected rows read back.* \([0-9]*\) differ$/rows_checked\t\1\nmismatches\t\2/p' "$work/err" >>"$work/summary"
+  { gzip -f "$work/$name.log" && tar -rf "$out/logs.tar" -C "$work" "$name.log.gz"; } || fail "$name: its log cannot be kept in $out"
   add "$name" measured <"$work/summary"
-  gzip -f "$work/$name.log" && tar -rf "$out/logs.tar" -C "$work" "$name.log.gz"
   awk -v name="$name" '{ v[$1] = $2 } END { printf "%s: %.1f tok/s, batch %d to %d, %.1f s; %d rows read back, %d differ\n", name, v["output_throughput_tok_per_s"], v["decode_batch_p50"],
       v["decode_batch_max"], v["simulated_s"], v["rows_checked"], v["mismatches"]; exit v["mismatches"] != 0 }' "$work/summary"
 }
@@ -80,24 +87,24 @@ steps_of_44() { # LOG
 forecast() { # NAME SETTINGS...
   name=$1
   shift
-  grep -q "^$name	measured	simulated_s" "$out/runs.tsv" || return 0
-  "$kvloan" run "$scenario" "$@" --quiet --format=tsv 2>/dev/null </dev/null | add "$name" forecast
-  "$kvloan" run "$scenario" --set=costs=deepseek-v4.1-flash.b300.published --set=node.hardware=b300 "$@" --quiet --format=tsv 2>/dev/null </dev/null | add "$name" published
+  grep -q "^$name	measured	simulated_s" "$runs" || return 0
+  "$kvloan" run "$scenario" "$@" --quiet --format=tsv >"$work/forecast" 2>"$work/err" </dev/null || fail "$name: $(tail -n 1 "$work/err")"
+  "$kvloan" run "$scenario" --set=costs=deepseek-v4.1-flash.b300.published --set=node.hardware=b300 "$@" --quiet --format=tsv >"$work/published" 2>"$work/err" </dev/null ||
+    fail "$name: $(tail -n 1 "$work/err")"
+  add "$name" forecast <"$work/forecast"
+  add "$name" published <"$work/published"
   tar -xOf "$out/logs.tar" "$name.log.gz" | gzip -dc >"$work/log"
   "$kvloan" replay "$work/log" --format=tsv >/dev/null 2>&1 </dev/null
   replay=$?
   { echo key; printf 'replay_differs\t%d\n' $replay; steps_of_44 "$work/log"; } | add "$name" measured
 }
 
-touch "$out/runs.tsv"
+[ -r "$list" ] || fail "$list: cannot be read"
 if [ "$what" = compare ]; then # once more from what was measured
-  grep '	measured	' "$out/runs.tsv" | grep -v '	replay_differs	\|	steps*_of_44' >"$work/measured"
-  cp "$work/measured" "$out/runs.tsv"
+  grep '	measured	' "$out/runs.tsv" | grep -v '	replay_differs	\|	steps*_of_44' >"$runs"
 fi
-count=0
 while read -r sessions drafts mode requests tokens takes; do
   case $sessions in '' | '#'*) continue ;; esac
-  count=$((count + 1))
   name=$sessions-$drafts-$mode
   # shellcheck disable=SC2046
   set -- $(settings "$sessions" "$drafts" "$mode" "$requests" "$tokens")
@@ -105,18 +112,15 @@ while read -r sessions drafts mode requests tokens takes; do
     forecast "$name" "$@"
     continue
   fi
-  grep -q "^$name	measured	simulated_s" "$out/runs.tsv" && continue
+  grep -q "^$name	measured	simulated_s" "$runs" 2>/dev/null && continue
   if [ $(($(date +%s) - begin + takes)) -gt "$seconds" ]; then
     echo "$name and what comes after it: no time"
     exit 3
   fi
-  record "$name" "$@"
-  rc=$?
-  if [ $rc -ne 0 ] && { [ $count -le 2 ] || grep -q ' differ$' "$work/err"; }; then
-    exit 1
-  fi
+  record "$name" "$@" || exit 1
 done <"$list"
 [ "$what" = compare ] || exit 0
+cp "$runs" "$out/runs.tsv"
 
 awk -F '\t' -v OFS='\t' '
   !($1 in seen) { seen[$1] = 1; order[++n] = $1 }

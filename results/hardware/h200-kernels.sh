@@ -2,6 +2,7 @@
 # The two tables of "Today" in results/hardware/h200-kernels.md, from the newest raw figures there are of each cell: h200-kernels.sh FOLDER (results/hardware). A test
 # compares them with the page. Limits: 1.5 x floor without misses, floor + 10 % + 5 us with; eight resolves of the V4.1 shape in one graph: 60 us all resident, else 8 x 5 us + 110 % of the gather.
 set -eu
+[ $# -eq 1 ] || { echo 'usage: h200-kernels.sh FOLDER' >&2; exit 2; }
 cd "$1"
 cat >/dev/null h200-peers.tsv h200-kernels-3-tuning.jsonl h200-kernels-4.jsonl h200-kernels-5.jsonl # or it ends here, with the name of what is missing
 echo '| requests | misses each | event, limit | gated, limit | graph, limit | best peer (event) | as fast | raw figures |'

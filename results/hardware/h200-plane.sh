@@ -3,10 +3,14 @@
 # h200-plane.sh KVLOAN SCENARIOS OUT model: the same steps forecast, anywhere, with node.hardware=h200.measured; only OUT/steps.tsv.
 #   OUT/steps.tsv       steps of exactly N requests, to the nanosecond, from the decision logs of runs that check nothing
 #   OUT/validate.jsonl  `kvloan validate` of each scenario, every selected row of every step read back
+# It stops at the first run that fails, and leaves nothing of that half in OUT then.
 set -u
+# shellcheck source=results/hardware/measure.sh disable=SC1091
+. "$(dirname "$0")/measure.sh"
+usage='h200-plane.sh KVLOAN SCENARIOS OUT [model]'
+case $#:${4-model} in 3:model | 4:model) ;; *) misused "$usage" ;; esac
 kvloan=$1 scenarios=$2 out=$3 plane=${4:-cuda}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+prepare "$kvloan" "$scenarios" "$out"
 
 # Durations of the steps that N requests were in and nobody joined; what they were spent on (microseconds, means), rows fetched.
 steps() { # NAME N SCENARIO SETTINGS...
@@ -16,7 +20,7 @@ steps() { # NAME N SCENARIO SETTINGS...
   model) set -- --set=node.hardware=h200.measured "$@" ;;
   *) set -- "--plane=$plane" --check=none "$@" ;;
   esac
-  "$kvloan" run "$scenario" --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || { tail -1 "$work/err"; return; }
+  "$kvloan" run "$scenario" --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || fail "$name: $(tail -n 1 "$work/err")"
   awk -v n="$n" '$1 == "step" { take = 0; for (i = 4; i <= NF; i++) { if ($i == "items" && $(i + 1) == n) take = 1; if ($i == "join" && $(i + 1) != 0) skip = 1 }
       want[$3] = take && !skip; skip = 0 }
     $1 == "done" && $4 == "step" && want[$6] { for (i = 7; i <= NF; i++) { if ($i == "times") split($(i + 1), t, ","); if ($i == "stall") s = $(i + 1); if ($i == "rows") split($(i + 1), r, ",") }
@@ -24,18 +28,21 @@ steps() { # NAME N SCENARIO SETTINGS...
   awk -v name="$name" '{ d[NR] = $1; for (i = 1; i <= NF; i++) sum[i] += $i }
     END { if (NR == 0) { print name "\tno such steps"; exit }
       printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f", name, NR, sum[1] / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3
-      for (i = 2; i <= 7; i++) printf "\t%.1f", sum[i] / NR / 1e3; printf "\t%.0f\n", sum[8] / NR }' "$work/steps" >>"$out/steps.tsv"
+      for (i = 2; i <= 7; i++) printf "\t%.1f", sum[i] / NR / 1e3; printf "\t%.0f\n", sum[8] / NR }' "$work/steps" >>"$work/steps.tsv"
 }
 check() { # NAME SCENARIO SETTINGS...
   name=$1 scenario=$2
   shift 2
   "$kvloan" validate "$scenario" --check=all --format=json "$@" >"$work/v" 2>"$work/err"
-  echo "$name: exit $?, $(tail -1 "$work/err")"
-  printf '{"scenario":"%s","validation":%s}\n' "$name" "$(tr -d '\n' <"$work/v")" >>"$out/validate.jsonl"
+  code=$?
+  [ -s "$work/v" ] || fail "$name: $(tail -n 1 "$work/err")"
+  echo "$name: exit $code, $(tail -n 1 "$work/err")"
+  printf '{"scenario":"%s","validation":%s}\n' "$name" "$(tr -d '\n' <"$work/v")" >>"$work/validate.jsonl"
+  [ $code -eq 0 ] || differs=1
 }
 
-printf 'run\tsteps\tmean_us\tp50_us\tp10_us\tp90_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\tlink_wait_us\tprefetch_wait_us\trows_fetched\n' >"$out/steps.tsv"
-[ "$plane" = model ] || : >"$out/validate.jsonl"
+printf 'run\tsteps\tmean_us\tp50_us\tp10_us\tp90_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\tlink_wait_us\tprefetch_wait_us\trows_fetched\n' >"$work/steps.tsv"
+differs=0
 for round in 1 2; do # twice, in turn: what differs between the two is the noise
   steps "resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json" --set=mode=resident
   steps "adaptive, all resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json"
@@ -46,9 +53,12 @@ steps "fixed, 44" 44 "$scenarios/h200/half-revoked.json" --set=mode=fixed
 steps "adaptive, published pool, 82" 82 "$scenarios/h200/published-batch.json"
 steps "drafts, 44" 44 "$scenarios/h200/drafts.json"
 steps "drafts and pools, 44" 44 "$scenarios/h200/drafts-and-pools.json"
+mv "$work/steps.tsv" "$out"
 [ "$plane" = model ] && { cat "$out/steps.tsv"; exit 0; }
 for name in all-resident half-revoked rise-and-fall pools drafts drafts-and-pools published-batch; do
   check "$name" "$scenarios/h200/$name.json"
 done
 check glm-plan "$scenarios/h200/glm-plan.json"
+mv "$work/validate.jsonl" "$out"
 cat "$out/steps.tsv"
+exit $differs

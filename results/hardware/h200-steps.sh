@@ -1,9 +1,12 @@
 #!/bin/sh
 # What steps that nobody joined were spent on, by what happened between them and the step before, from decision logs (plain or .gz) of the CUDA plane: TSV, microseconds, means.
 #   h200-steps.sh REQUESTS LOG...   steps of at least so many requests; behind h200-headline.md ("what give-back cost") and h200-plane.md ("five rounds")
-[ $# -ge 2 ] || { sed -n '3s/^# *//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { echo 'usage: h200-steps.sh REQUESTS LOG...' >&2; exit 2; }
 least=$1
 shift
+for log in "$@"; do
+  [ -r "$log" ] || { echo "h200-steps.sh: $log: cannot be read" >&2; exit 1; }
+done
 printf 'log\tpages_given_back\tpages_arrived\tpages_revoked\tsteps\tmean_us\tp50_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\n'
 for log in "$@"; do
   gzip -cdf "$log" | awk -v least="$least" '

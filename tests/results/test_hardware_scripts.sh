@@ -1,0 +1,118 @@
+#!/bin/sh
+# The scripts of results/hardware, with a program that does as kvloan does until it fails: a usage without arguments, OUT is made, the first failure ends all with its
+# line, and nothing half written is left. TAP. test_hardware_scripts.sh FOLDER SCENARIOS
+set -u
+. "$(dirname "$0")/../base/tap.sh"
+scripts=$(absolute "$1") scenarios=$(absolute "$2")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+cat >fake <<'END'
+#!/bin/sh
+n=$(($(cat calls) + 1))
+echo $n >calls
+[ $n -lt "$FAIL_AT" ] || { echo 'fake: no GPU here' >&2; exit 1; }
+format=tsv
+for word; do
+  case $word in
+  --record=*) printf 'step 0 1 items 44 join 0\ndone 9 9 step 0 1 times 1,2,9 stall 1,2,3,4,5,6 rows 7\n' >"${word#*=}" ;;
+  --format=json) format=json ;;
+  esac
+done
+echo '10 selected rows read back through their addresses, 0 differ' >&2
+case $format in
+json) echo '{"output_throughput_tok_per_s": 5, "steps": 1, "compute": 3, "scratch": 1, "host": 1}' ;;
+tsv) printf 'key\tvalue\tunit\noutput_throughput_tok_per_s\t5\ttok/s\nsimulated_s\t1\ts\n' ;;
+esac
+END
+chmod +x fake
+
+sh_run() { # FAIL_AT SCRIPT ARGUMENTS...: out, err, $code
+  echo 0 >calls
+  FAIL_AT=$1
+  export FAIL_AT
+  script=$2
+  shift 2
+  sh "$scripts/$script" "$@" >out 2>err </dev/null
+  code=$?
+}
+one_line() { # CODE WORDS
+  [ "$code" -eq "$1" ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF -- "$2" err
+}
+
+for path in "$scripts"/*.sh; do
+  script=${path##*/}
+  [ "$script" != measure.sh ] || continue
+  sh_run 1 "$script"
+  one_line 2 "usage: $script " && [ ! -s out ]
+  pass_or_fail $? "$script: without arguments, its usage"
+done
+for words in 'h200-forecast.sh measure ./fake S OUT' 'h200-pair.sh record ./fake S OUT' 'h200-plane.sh ./fake S OUT modle' 'h200-headline.sh record ./fake S OUT' 'h200-headline.sh record ./fake S OUT 1m'; do
+  # shellcheck disable=SC2086
+  sh_run 1 $words
+  one_line 2 'usage: ' && [ ! -e OUT ]
+  pass_or_fail $? "$words: its usage"
+done
+
+# Each script that runs the program: a failure at the first run, then at the third. What is left is whole: $whole files.
+fails() { # WHOLE SCRIPT BEFORE AFTER: before KVLOAN, after OUT
+  whole=$1 script=$2 before=$3 after=$4
+  for at in 1 3; do
+    rm -rf OUT
+    # shellcheck disable=SC2086
+    sh_run $at "$script" $before ./fake "$scenarios" OUT/made $after
+    one_line 1 'fake: no GPU here' && [ "$(cat calls)" -eq $at ] && if [ $at -eq 1 ]; then [ ! -e OUT/made ]; else [ "$(find OUT -type f | wc -l)" -eq "$whole" ]; fi &&
+      ! find OUT -type f -size 0 | grep -q .
+    pass_or_fail $? "$script $before $after: run $at fails"
+  done
+  # shellcheck disable=SC2086
+  sh_run 99 "$script" $before ./nowhere "$scenarios" OUT $after
+  one_line 1 './nowhere: there is no such program'
+  pass_or_fail $? "$script $before: no program"
+  # shellcheck disable=SC2086
+  sh_run 99 "$script" $before ./fake nowhere OUT $after
+  one_line 1 'nowhere: is no folder of scenarios'
+  pass_or_fail $? "$script $before: no scenarios"
+}
+fails 0 h200-plane.sh '' ''
+fails 0 h200-plane.sh '' model
+fails 0 h200-pair.sh measure ''
+fails 0 h200-pair.sh model ''
+fails 6 h200-forecast.sh record ''
+fails 2 h200-headline.sh record 9999
+
+# And when nothing fails, all of it.
+whole() { # FILES SCRIPT ARGUMENTS...
+  files=$1
+  shift
+  sh_run 9999 "$@"
+  [ $code -eq 0 ] && [ ! -s err ] && [ "$(cd OUT && find . -type f | sed 's|^\./||' | LC_ALL=C sort | tr '\n' ' ')" = "$files" ]
+  pass_or_fail $? "$1: whole"
+}
+rm -rf OUT
+whole 'steps.tsv validate.jsonl ' h200-plane.sh ./fake "$scenarios" OUT
+! grep -q '"validation":}' OUT/validate.jsonl
+pass_or_fail $? 'h200-plane.sh: every validation has its text'
+rm -rf OUT
+whole 'checked.txt measured.tsv ' h200-pair.sh measure ./fake "$scenarios" OUT
+rm -rf OUT
+sh_run 9999 h200-forecast.sh record ./fake "$scenarios" OUT
+[ $code -eq 0 ] && [ ! -s out ] && [ ! -s err ] && [ "$(find OUT -type f | wc -l)" -eq $((3 * $(grep -c '^[a-z]' "$scripts/h200-forecast.txt"))) ]
+pass_or_fail $? 'h200-forecast.sh record: three files a run'
+rm OUT/batch-16.json
+sh_run 9999 h200-forecast.sh compare ./fake "$scenarios" OUT
+one_line 1 'batch-16: has no record in OUT' && [ ! -s out ] && [ ! -e OUT/rows.tsv ]
+pass_or_fail $? 'h200-forecast.sh compare: a run without a record'
+rm -rf OUT
+sh_run 9999 h200-headline.sh compare ./fake "$scenarios" OUT
+one_line 1 'nothing was recorded' && [ ! -e OUT ]
+pass_or_fail $? 'h200-headline.sh compare: nothing was recorded'
+whole 'logs.tar runs.tsv ' h200-headline.sh record ./fake "$scenarios" OUT 9999
+cp OUT/runs.tsv before
+sh_run 4 h200-headline.sh compare ./fake "$scenarios" OUT
+one_line 1 'fake: no GPU here' && cmp -s before OUT/runs.tsv
+pass_or_fail $? 'h200-headline.sh compare: a forecast fails and the records are as they were'
+sh_run 1 h200-steps.sh 44 fake nowhere.log
+one_line 1 'nowhere.log: cannot be read' && [ ! -s out ]
+pass_or_fail $? 'h200-steps.sh: a log that is not there'
+finish
