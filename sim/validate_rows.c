@@ -88,6 +88,31 @@ static void sides_row(struct kvl_validation *v, const char *section, const char 
   kvl_validation_errors(row);
 }
 
+/* What the candidate prefetch did: rounds whose copies had landed when the first later selection asked, and what later selections still fetched on demand. */
+static void prefetch_rows(struct kvl_validation *v, const struct kvl_validate_side *side)
+{
+  enum { CANDIDATES, RESIDENT, COPIED, DROPPED, ROUNDS, LANDED, MARGIN, LATER, DEMAND, KEYS };
+  static const char *const keys[KEYS] = {"candidates", "resident", "copied", "dropped", "rounds", "rounds_landed", "landing_margin.mean", "later_selections",
+                                         "later_selections_on_demand"};
+  double value[KEYS][KVL_SIDES];
+  bool any = false;
+  for (int i = 0; i < KVL_SIDES; i++) {
+    static const struct kvl_summary none;
+    const struct kvl_summary *s = side[i].summary == NULL ? &none : side[i].summary;
+    const double of[KEYS] = {(double)s->prefetch_candidates, (double)s->prefetch_resident, (double)s->prefetch_copied, (double)s->prefetch_dropped,
+                             (double)s->prefetch_groups, (double)s->prefetch_landed,
+                             s->prefetch_landed == 0 ? (double)NAN : 1e3 * s->prefetch_margin_ms / (double)s->prefetch_landed,
+                             (double)s->prefetch_later_lanes, (double)s->prefetch_later_demand};
+    for (int k = 0; k < KEYS; k++) {
+      value[k][i] = side[i].summary == NULL ? (double)NAN : of[k];
+    }
+    any = any || s->prefetch_candidates != 0;
+  }
+  for (int k = 0; any && k < KEYS; k++) {
+    sides_row(v, "prefetch", keys[k], k == MARGIN ? "us" : "", value[k]);
+  }
+}
+
 static void time_rows(struct kvl_validation *v, const struct kvl_validate_side *side)
 {
   for (int k = 0; k < KVL_WATCH_KINDS; k++) {
@@ -229,6 +254,7 @@ void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side 
   bytes_rows(v, run, check);
   replay_rows(v, replay);
   selection_rows(v, side, replay);
+  prefetch_rows(v, side);
   time_rows(v, side);
   link_rows(v, side);
   device_rows(v, side, &run->measured);

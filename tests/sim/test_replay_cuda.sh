@@ -58,6 +58,14 @@ awk -F '\t' '$2 == "mismatches" || $2 == "decisions_differ" || $2 == "steps_diff
   $1 == "selections" && $2 != "rows_fetched" { t++ } END { exit !(n == 3 && r > 0 && t == 0) }' out && test $got -le 1
 pass_or_fail $? 'validate: resident mode'
 
+# Candidate prefetch: what was copied and what later selections still fetched are counts, so the same steps give them again; rounds landed are at most all rounds.
+"$program" validate small.json --plane=cuda --check=sample --tsv --set=policy.bank_rows=4096 --set=policy.prefetch=pool --set=node.kv_pool_bytes=34000000 --set=workload.requests=6 >out 2>err
+got=$?
+awk -F '\t' '$1 == "prefetch" { v[$2] = $4; if ($2 !~ /rounds_landed|margin/) n += $4 == $5 }
+  END { exit !(n == 7 && v["copied"] > 0 && v["candidates"] == v["resident"] + v["copied"] + v["dropped"] && v["rounds"] > 0 && v["rounds_landed"] <= v["rounds"] &&
+    v["later_selections"] > v["later_selections_on_demand"]) }' out && test $got -le 1
+pass_or_fail $? 'validate: what prefetch did'
+
 # Nothing is under way, the next request comes in hours: who is told to stop does not wait for it, says so, and what was recorded replays.
 timeout 20 "$program" run small.json --plane=cuda --record=idle.log --set=workload.kind=poisson --set=workload.rate_per_s=0.0001 --set=workload.requests=3 >out 2>err &
 running=$!
