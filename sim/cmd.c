@@ -135,11 +135,16 @@ int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const stru
 {
   const char *names[64], *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
   size_t count = 0;
-  bool has_set = false;
+  bool has_set = false, letter = optopt != 0; /* -x: getopt_long names the letter, and of "-xy" it has not gone on to the next word yet */
   while (options[count].name != NULL && count < 64) {
     names[count] = options[count].name;
     has_set = has_set || strcmp(names[count], "set") == 0;
+    letter = letter && options[count].val != optopt;
     count++;
+  }
+  if (letter || strncmp(word, "--", 2) != 0) {
+    fprintf(stderr, "kvloan %s: there is no option -%c (kvloan %s --help lists them)\n", subcommand, optopt != 0 ? optopt : '?', subcommand);
+    return 2;
   }
   const char *name = word + strspn(word, "-");
   int length = (int)strcspn(name, "=");
@@ -152,10 +157,6 @@ int kvl_cmd_bad_option(const char *subcommand, int argc, char **argv, const stru
               wanting ? "=VALUE" : "");
       return 2;
     }
-  }
-  if (strncmp(word, "--", 2) != 0) {
-    fprintf(stderr, "kvloan %s: there is no option -%c (kvloan %s --help lists them)\n", subcommand, optopt != 0 ? optopt : '?', subcommand);
-    return 2;
   }
   if (!tell_where(subcommand, bare, name + length, has_set)) {
     fprintf(stderr, "kvloan %s: there is no option --%s; did you mean --%s?\n", subcommand, bare, kvl_nearest(bare, names, count));

@@ -206,9 +206,12 @@ static int parse(struct kvl_trace_call *call, unsigned command, int argc, char *
       return -1;
     if (option == ':')
       return kvl_trace_complain(call, 2, "%s needs a value", argv[optind - 1]);
+    if (option == '?' && optopt == HELP)
+      return kvl_trace_complain(call, 2, "--help takes no value");
+    if (option == '?' && optopt != 0) /* of "-xy" getopt_long has not gone on to the next word yet: argv[optind - 1] is the word before */
+      return kvl_trace_complain(call, 2, "there is no option -%c", optopt);
     if (option == '?')
-      return optind > 0 && argv[optind - 1][0] == '-' ? unknown_option(call, command, argv[optind - 1])
-                                                      : kvl_trace_complain(call, 2, "there is no option -%c", optopt);
+      return unknown_option(call, command, argv[optind - 1]);
     int code = take_option(call, (unsigned)option, optarg);
     if (code)
       return code;

@@ -93,6 +93,8 @@ expect 2 'not a number from 1 to 256' run small.json --threads=0
 expect 2 'not a number from 1 to 256' run small.json --threads=2x
 expect 2 'there is no option --vreify; did you mean --verify?' run small.json --vreify
 expect 2 '--set needs a value: --set=VALUE' run small.json --set
+expect 2 'there is no option -x (' run small.json --set=seed=1 -xy
+expect 2 'there is no option -q (' run small.json --quiet -quiet
 expect 2 "did you mean 'run'?" rnu small.json
 
 # ---- run: bad input ----

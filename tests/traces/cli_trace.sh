@@ -53,6 +53,8 @@ expect 0 "usage: kvloan trace" gen --help
 expect 2 "no command 'generate'; did you mean" generate
 expect 2 "there is no option --preste; did you mean --preset?" gen --preste=hot-a
 expect 2 "there is no option --seed; did you mean" info a.kvt --seed=3
+expect 2 "there is no option -x" gen --k=3 -xy
+expect 2 "help takes no value" gen --help=1
 expect 2 "--out needs a value" gen --k=4 --out
 expect 2 "--out=FILE is missing" gen --k=4
 expect 2 "--model=NAME is missing" gen --out=x.kvt
