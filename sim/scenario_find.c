@@ -294,7 +294,7 @@ int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[
   for (unsigned i = 0; i < count && rc != 0; i++) {
     const char **names;
     unsigned found = 0;
-    if (snprintf(path, KVL_PATH_CAP, "%s/%s.json", folders[i], name) < KVL_PATH_CAP && access(path, F_OK) == 0) {
+    if (join(path, folders[i], name, ".json") && access(path, F_OK) == 0) {
       rc = 0;
     } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
       nearest = kvl_nearest(name, names, found);
