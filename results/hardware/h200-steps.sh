@@ -1,11 +1,15 @@
 #!/bin/sh
 # What steps that nobody joined were spent on, by what happened between them and the step before, from decision logs (plain or .gz) of the CUDA plane: TSV, microseconds, means.
 #   h200-steps.sh REQUESTS LOG...   steps of at least so many requests; behind h200-headline.md ("what give-back cost") and h200-plane.md ("five rounds")
-[ $# -ge 2 ] || { echo 'usage: h200-steps.sh REQUESTS LOG...' >&2; exit 2; }
+case $#:${1-} in 0: | 1:* | *: | *:*[!0-9]*) echo 'usage: h200-steps.sh REQUESTS LOG...' >&2; exit 2 ;; esac
 least=$1
 shift
 for log in "$@"; do
-  [ -r "$log" ] || { echo "h200-steps.sh: $log: cannot be read" >&2; exit 1; }
+  [ -f "$log" ] && [ -r "$log" ] || { echo "h200-steps.sh: $log: cannot be read" >&2; exit 1; }
+done
+for log in "$@"; do # whole, before anything is printed
+  gzip -cdf "$log" >/dev/null 2>&1 || { echo "h200-steps.sh: $log: cannot be unpacked" >&2; exit 1; }
+  case $(gzip -cdf "$log" 2>/dev/null | head -n 1 | tr -d '\0') in 'kvloan-log '*) ;; *) echo "h200-steps.sh: $log: is no decision log" >&2; exit 1 ;; esac
 done
 printf 'log\tpages_given_back\tpages_arrived\tpages_revoked\tsteps\tmean_us\tp50_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\n'
 for log in "$@"; do

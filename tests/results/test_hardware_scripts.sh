@@ -115,4 +115,18 @@ pass_or_fail $? 'h200-headline.sh compare: a forecast fails and the records are 
 sh_run 1 h200-steps.sh 44 fake nowhere.log
 one_line 1 'nowhere.log: cannot be read' && [ ! -s out ]
 pass_or_fail $? 'h200-steps.sh: a log that is not there'
+sh_run 1 h200-steps.sh many fake
+one_line 2 'usage: h200-steps.sh REQUESTS LOG...' && [ ! -s out ]
+pass_or_fail $? 'h200-steps.sh: no number of requests'
+sh_run 1 h200-steps.sh 44 fake
+one_line 1 'fake: is no decision log' && [ ! -s out ]
+pass_or_fail $? 'h200-steps.sh: a file that is no log'
+log=logs/rounds/all-adaptive-1.log.gz
+head -c 9000 "$scripts/$log" >cut.log.gz
+sh_run 1 h200-steps.sh 44 "$scripts/$log" cut.log.gz
+one_line 1 'cut.log.gz: cannot be unpacked' && [ ! -s out ]
+pass_or_fail $? 'h200-steps.sh: a log that was cut short'
+sh_run 1 h200-steps.sh 1 "$scripts/$log"
+[ $code -eq 0 ] && [ "$(wc -l <out)" -gt 1 ] && [ ! -s err ]
+pass_or_fail $? 'h200-steps.sh: a log'
 finish
