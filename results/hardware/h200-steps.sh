@@ -5,7 +5,7 @@ case $#:${1-} in 0: | 1:* | *: | *:*[!0-9]*) echo 'usage: h200-steps.sh REQUESTS
 least=$1
 shift
 for log in "$@"; do
-  [ -f "$log" ] && [ -r "$log" ] || { echo "h200-steps.sh: $log: cannot be read" >&2; exit 1; }
+  if [ ! -f "$log" ] || [ ! -r "$log" ]; then echo "h200-steps.sh: $log: cannot be read" >&2; exit 1; fi
 done
 for log in "$@"; do # whole, before anything is printed
   gzip -cdf "$log" >/dev/null 2>&1 || { echo "h200-steps.sh: $log: cannot be unpacked" >&2; exit 1; }
