@@ -776,36 +776,72 @@ static void copy_queries(struct kvl_gap *g, struct segment *s)
   }
 }
 
-/* No unscheduled row is left: fills the last lanes with any rows that no segment has in this step, from a window of rows that is large enough to have some. */
-static void fill_up(struct kvl_gap *g)
+/* The rows of a query that lie in the window [base, base + window). */
+static void mark_query(struct kvl_gap *g, uint32_t q, uint32_t base, uint32_t window)
 {
-  uint32_t window = g->mark_rows < g->rows ? g->mark_rows : g->rows;
-  uint32_t base = kvl_rng_below(&g->segment[0].rng, g->rows - window + 1);
   for (uint32_t i = 0; i < g->segments; i++) {
     const struct segment *s = &g->segment[i];
-    for (uint32_t q = 0; q < g->queries; q++) {
-      for (uint32_t lane = s->lane; lane < s->lane + s->lanes_filled; lane++) {
-        uint32_t at = (uint32_t)g->out[(size_t)q * g->lanes + lane] - base;
-        if (at < window) {
-          bit_set(g->mark, at);
-        }
+    for (uint32_t lane = s->lane; lane < s->lane + s->lanes_filled; lane++) {
+      uint32_t at = (uint32_t)g->out[(size_t)q * g->lanes + lane] - base;
+      if (at < window) {
+        bit_set(g->mark, at);
       }
     }
   }
-  uint32_t at = kvl_rng_below(&g->segment[0].rng, window);
+}
+
+/* The last lanes of queries first .. end - 1 with rows that are not marked; there must be enough. */
+static void fill_lanes(struct kvl_gap *g, uint32_t first, uint32_t end, uint32_t base, uint32_t window, uint32_t at)
+{
   for (uint32_t i = 0; i < g->segments; i++) {
-    struct segment *s = &g->segment[i];
-    for (; s->lanes_filled < s->k; s->lanes_filled++) {
+    const struct segment *s = &g->segment[i];
+    for (uint32_t lane = s->lane + s->lanes_filled; lane < s->lane + s->k; lane++) {
       while (bit_get(g->mark, at)) {
         at = at + 1 < window ? at + 1 : 0;
       }
       bit_set(g->mark, at);
-      for (uint32_t q = 0; q < g->queries; q++) {
-        g->out[(size_t)q * g->lanes + s->lane + s->lanes_filled] = (int32_t)(base + at);
+      for (uint32_t q = first; q < end; q++) {
+        g->out[(size_t)q * g->lanes + lane] = (int32_t)(base + at);
       }
     }
   }
+}
+
+static void clear_marks(struct kvl_gap *g)
+{
   memset(g->mark, 0, ((size_t)g->mark_rows / 64 + 1) * sizeof *g->mark);
+}
+
+/* No unscheduled row is left: fills the last lanes with any rows that no segment and no query has in this step, from a window of rows. Queries of a step
+ * that drift apart over a short history may have all of them together: then each is filled with rows that it has not itself, and one query never has more
+ * than the lanes, of which the window holds some more. */
+static void fill_up(struct kvl_gap *g)
+{
+  uint32_t window = g->mark_rows < g->rows ? g->mark_rows : g->rows;
+  uint32_t base = kvl_rng_below(&g->segment[0].rng, g->rows - window + 1);
+  uint32_t at = kvl_rng_below(&g->segment[0].rng, window), wanted = 0, taken = 0;
+  for (uint32_t q = 0; q < g->queries; q++) {
+    mark_query(g, q, base, window);
+  }
+  for (uint32_t word = 0; word <= g->mark_rows / 64; word++) {
+    taken += (uint32_t)__builtin_popcountll(g->mark[word]);
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    wanted += g->segment[i].k - g->segment[i].lanes_filled;
+  }
+  if (window - taken >= wanted) {
+    fill_lanes(g, 0, g->queries, base, window, at);
+  } else {
+    for (uint32_t q = 0; q < g->queries; q++) {
+      clear_marks(g);
+      mark_query(g, q, base, window);
+      fill_lanes(g, q, q + 1, base, window, at);
+    }
+  }
+  for (uint32_t i = 0; i < g->segments; i++) {
+    g->segment[i].lanes_filled = g->segment[i].k;
+  }
+  clear_marks(g);
 }
 
 /* History little longer than the lanes: a window that moves round the rows; every row while there are no more than k. */

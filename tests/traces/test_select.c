@@ -280,6 +280,27 @@ START_TEST(queries_drift_apart)
 }
 END_TEST
 
+/* Over a history little longer than k the queries of a step may select all of its rows together; each still has k different ones. */
+START_TEST(queries_over_a_short_history)
+{
+  static const uint32_t overlap[] = {970, 900, 500, 0};
+  struct kvl_selection_source *source = open_preset("cold-a", &v41, (uint64_t)_i);
+  kvl_source_set_query_overlap(source, overlap[_i % 4]);
+  struct kvl_selection_stream *stream = kvl_stream_create(source, 1400, 8);
+  ck_assert_ptr_nonnull(stream);
+  for (uint64_t session = 0; session < 4; session++) {
+    kvl_stream_start(stream, session, 1150);
+    for (uint32_t tokens = 1150; tokens < 1300; tokens++) {
+      uint32_t queries = 2 + (tokens + (uint32_t)session) % 7;
+      kvl_stream_step(stream, tokens, queries);
+      check_step(stream, &v41, tokens, queries);
+    }
+  }
+  kvl_stream_destroy(stream);
+  kvl_source_close(source);
+}
+END_TEST
+
 START_TEST(points_with_different_k)
 {
   struct kvl_selection_shape shape = {.caches = 1, .tokens_per_row = {1}, .points = 3, .point = {{0, 0, 100}, {0, 1, 37}, {0, 2, 64}}};
@@ -458,6 +479,7 @@ int main(void)
   tcase_add_loop_test(tcase, shares, 0, 3);
   tcase_add_loop_test(tcase, queries_drift_apart, 0, 5);
   tcase_add_test(tcase, points_with_different_k);
+  tcase_add_loop_test(tcase, queries_over_a_short_history, 0, 8);
   tcase_add_test(tcase, says_what_is_wrong);
   tcase_add_loop_test(tcase, memory, 0, KVL_PRESETS);
   tcase_add_loop_test(tcase, law, 0, KVL_PRESETS);
