@@ -16,19 +16,28 @@ void kvl_cmd_progress_begin(struct kvl_cmd_progress *p, const char *what)
   (void)clock_gettime(CLOCK_MONOTONIC, &p->started);
 }
 
+/* Ten times a second at most. What is shown is shown as of *now. */
+static bool is_due(struct kvl_cmd_progress *p, struct timespec *now)
+{
+  (void)clock_gettime(CLOCK_MONOTONIC, now);
+  if (p->any && seconds_between(&p->shown, now) < 0.1) {
+    return false;
+  }
+  p->any = true;
+  p->shown = *now;
+  return true;
+}
+
 void kvl_cmd_progress_show(void *context, uint64_t now_ns, uint64_t done, uint64_t total)
 {
   struct kvl_cmd_progress *p = context;
   struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  if (p->any && seconds_between(&p->shown, &t) < 0.1) {
+  if (!is_due(p, &t)) {
     return;
   }
   if (done < p->last_done) {
     p->started = t;
   }
-  p->any = true;
-  p->shown = t;
   p->last_done = done;
   double elapsed = seconds_between(&p->started, &t);
   fprintf(stderr, "\r%s%8.1f s simulated, %" PRIu64 " of %" PRIu64 " requests done", p->what, (double)now_ns / 1e9, done, total);
@@ -41,12 +50,9 @@ void kvl_cmd_progress_reruns(void *context, uint32_t done, uint32_t total, doubl
 {
   struct kvl_cmd_progress *p = context;
   struct timespec t;
-  (void)clock_gettime(CLOCK_MONOTONIC, &t);
-  if (p->any && seconds_between(&p->shown, &t) < 0.1) {
+  if (!is_due(p, &t)) {
     return;
   }
-  p->any = true;
-  p->shown = t;
   fprintf(stderr, "\r\033[K%s%u of %u re-runs done", p->what, done, total);
   if (share > 0.02 && share < 1) { /* the first answers come late: an estimate by them is far too long */
     fprintf(stderr, ", %.0f s to go", seconds_between(&p->started, &t) * (1 - share) / share);

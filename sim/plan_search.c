@@ -325,11 +325,11 @@ static const char *speculation_of(struct finder *f, unsigned node, const struct 
 /* What the scenario of a node has on each axis: shown where an axis leaves it as it is. */
 static void note_own(struct finder *f, unsigned node, const struct kvl_scenario *s)
 {
-  static const char *const modes[] = {"\"resident\"", "\"fixed\"", "\"adaptive\""}, *const prefetches[] = {"\"none\"", "\"pool\"", "\"plan\""};
+  static const char *const prefetches[] = {"\"none\"", "\"pool\"", "\"plan\""};
   const char *own[KVL_AXES_OWN] = {
     [KVL_AXIS_GPUS] = keep(f, s->node.decode_gpus),
     [KVL_AXIS_PREFILL] = keep(f, s->node.prefill_gpus),
-    [KVL_AXIS_MODE] = modes[s->mode],
+    [KVL_AXIS_MODE] = quoted(f, kvl_mode_name(s->mode)),
     [KVL_AXIS_HOT] = keep(f, s->policy.hot_rows),
     [KVL_AXIS_PREFETCH] = prefetches[s->policy.prefetch],
     [KVL_AXIS_SPECULATION] = speculation_of(f, node, s),
