@@ -79,9 +79,8 @@ record() { # NAME SETTINGS...
 
 # Steps of exactly 44 requests that nobody joined: how many, and their mean in ms.
 steps_of_44() { # LOG
-  awk '$1 == "step" { for (i = 4; i <= NF; i++) { if ($i == "items") n = $(i + 1); if ($i == "join") j = $(i + 1) } want[$3] = n == 44 && j == 0 }
-    $1 == "done" && $4 == "step" && want[$6] { for (i = 7; i <= NF; i++) if ($i == "times") { split($(i + 1), t, ","); sum += t[3] - t[2]; count++ } }
-    END { printf "steps_of_44\t%d\nstep_of_44_ms\t%.3f\n", count, count == 0 ? 0 : sum / count / 1e6 }' "$1"
+  step_durations <"$1" | awk '$3 == 44 && $4 == 0 { sum += $11 - $10; count++ }
+    END { printf "steps_of_44\t%d\nstep_of_44_ms\t%.3f\n", count, count == 0 ? 0 : sum / count / 1e6 }'
 }
 
 forecast() { # NAME SETTINGS...

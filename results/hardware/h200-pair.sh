@@ -26,10 +26,7 @@ run() { # NAME GPUS SETTINGS...
   rate=$(sed -n 's/.*"output_throughput_tok_per_s": \([0-9.]*\).*/\1/p' "$work/json")
   gpu=0
   while [ $gpu -lt "$gpus" ]; do
-    awk -v gpu=$gpu '$1 == "step" && $2 == gpu { want[$3] = 0; for (i = 4; i <= NF; i++) { if ($i == "items" && $(i + 1) == 30) n = 1; if ($i == "join" && $(i + 1) == 0) j = 1 }
-        want[$3] = n && j; n = j = 0 }
-      $1 == "done" && $4 == "step" && $5 == gpu && want[$6] { for (i = 7; i <= NF; i++) { if ($i == "times") split($(i + 1), t, ","); if ($i == "stall") split($(i + 1), c, ","); if ($i == "rows") split($(i + 1), r, ",") }
-        print t[3] - t[2], c[4] + c[5], r[1] }' "$work/log" | sort -n | awk -v name="$name" -v gpu=$gpu -v rate="$rate" '
+    step_durations <"$work/log" | awk -v gpu=$gpu '$1 == gpu && $3 == 30 && $4 == 0 { printf "%.0f %.0f %s\n", $11 - $10, $15 + $16, $18 }' | sort -n | awk -v name="$name" -v gpu=$gpu -v rate="$rate" '
       { d[NR] = $1; step += $1; fetch += $2; rows += $3 }
       END { if (NR) printf "%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.1f\n", name, gpu, NR, step / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3, fetch / NR / 1e3, rows / NR, rate }' >>"$work/$table"
     gpu=$((gpu + 1))

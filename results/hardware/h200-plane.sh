@@ -21,10 +21,7 @@ steps() { # NAME N SCENARIO SETTINGS...
   *) set -- "--plane=$plane" --check=none "$@" ;;
   esac
   "$kvloan" run "$scenario" --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || fail "$name: $(tail -n 1 "$work/err")"
-  awk -v n="$n" '$1 == "step" { take = 0; for (i = 4; i <= NF; i++) { if ($i == "items" && $(i + 1) == n) take = 1; if ($i == "join" && $(i + 1) != 0) skip = 1 }
-      want[$3] = take && !skip; skip = 0 }
-    $1 == "done" && $4 == "step" && want[$6] { for (i = 7; i <= NF; i++) { if ($i == "times") split($(i + 1), t, ","); if ($i == "stall") s = $(i + 1); if ($i == "rows") split($(i + 1), r, ",") }
-      split(s, c, ","); printf "%d", t[3] - t[2]; for (i = 1; i <= 6; i++) printf "\t%d", c[i]; printf "\t%d\n", r[1] }' "$work/log" | sort -n >"$work/steps"
+  step_durations <"$work/log" | awk -v n="$n" '$3 == n && $4 == 0 { printf "%.0f", $11 - $10; for (i = 12; i <= 18; i++) printf "\t%s", $i; print "" }' | sort -n >"$work/steps"
   awk -v name="$name" '{ d[NR] = $1; for (i = 1; i <= NF; i++) sum[i] += $i }
     END { if (NR == 0) { print name "\tno such steps"; exit }
       printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f", name, NR, sum[1] / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3

@@ -5,6 +5,9 @@
 #   expect CODE TEXT ARGUMENTS...  TEXT is on stdout with code 0; else as refuses
 #   refuses CODE WORDS ARGUMENTS...  it ends with CODE, WORDS in its one line on stderr ($lines, where more is right), nothing on stdout
 count=0 failed=0
+# A test has its clean-up in a trap on EXIT, which dash does not run when a signal ends it
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 absolute() {
   case $1 in
