@@ -52,7 +52,7 @@ struct kvl_gpu_kernels {
   kvl_empty_fn *empty;
 };
 
-int kvl_gpu_open(struct kvl_gpu **gpu, uint32_t index, struct kvl_err *err);
+int kvl_gpu_open(struct kvl_gpu **gpu, uint32_t index, struct kvl_err *err); /* below kvl_gpu_count: a caller whose user chose says which choice was too large */
 void kvl_gpu_close(struct kvl_gpu *gpu); /* waits for what runs; memory, streams and graphs must have been freed, events go with it; NULL is fine */
 void kvl_gpu_info(const struct kvl_gpu *gpu, struct kvl_gpu_info *info);
 const struct kvl_gpu_kernels *kvl_gpu_kernels(const struct kvl_gpu *gpu);

@@ -79,9 +79,6 @@ int kvl_gpu_open(struct kvl_gpu **out, uint32_t index, struct kvl_err *err)
   if (rc != 0) {
     return rc;
   }
-  if (index >= count) {
-    return kvl_err_set(err, -ENODEV, "GPU %u is asked for (node.decode_gpus), this machine has %u", index, count);
-  }
   struct kvl_gpu *gpu = calloc(1, sizeof *gpu);
   struct cudaDeviceProp *p = malloc(sizeof *p);
   if (gpu == NULL || p == NULL) {

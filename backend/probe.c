@@ -333,7 +333,12 @@ static int hbm_times(struct kvl_prober *p, struct kvl_err *err)
 
 static int open_device(struct kvl_prober *p, struct kvl_err *err)
 {
-  int rc = kvl_gpu_open(&p->gpu, p->config->gpu, err);
+  uint32_t present = 0;
+  int rc = kvl_gpu_count(&present, err);
+  if (rc == 0 && p->config->gpu >= present) {
+    rc = kvl_err_set(err, -ENODEV, "GPU %u is asked for (--gpu), this machine has %u, numbered from 0", p->config->gpu, present);
+  }
+  rc = rc != 0 ? rc : kvl_gpu_open(&p->gpu, p->config->gpu, err);
   if (rc != 0) {
     return rc;
   }

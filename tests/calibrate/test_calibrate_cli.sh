@@ -74,6 +74,9 @@ check "old descriptors are read as ever"
 "$program" calibrate --gpu=1000 --out="$work/none.json" >"$work/out" 2>"$work/err"
 [ $? -eq 1 ] && one_line "$work/err" && [ ! -s "$work/out" ] && [ ! -e "$work/none.json" ] && grep -q 'GPU' "$work/err"
 check "without the GPU: one line, exit 1"
+"$fake" calibrate --gpu=8 --out="$work/none.json" >"$work/out" 2>"$work/err"
+[ $? -eq 1 ] && [ "$(cat "$work/err")" = 'GPU 8 is asked for (--gpu), this machine has 8, numbered from 0' ] && [ ! -s "$work/out" ] && [ ! -e "$work/none.json" ]
+check "a GPU that is not there: by the option that asked for it"
 
 # The n-th call of the device fails: one line, exit 1, nothing that looks whole; in the end it succeeds.
 bad=0 i=1
