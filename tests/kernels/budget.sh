@@ -14,7 +14,7 @@ budget() {
   resolve) echo 128 0 ;;
   segments) echo 96 0 ;;
   bank) echo 80 40 ;;
-  digest | fills) echo 64 0 ;;
+  digest | fills | gather) echo 64 0 ;;
   *) echo 32 0 ;;
   esac
 }

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include "backend/base/rng.h"
+#include "kernels/gather.h"
 #include "kernels/pattern.h"
 #include "kernels/step.h"
 #include "tests/kernels/check_kernels.h"
@@ -543,6 +544,68 @@ static void check_bank(struct kvl_rng *rng)
   }
 }
 
+/* ---- gather ---- */
+
+static void check_gather(struct kvl_rng *rng)
+{
+  const uint32_t row_bytes = PICK(rng, 8, 24, 288, 288, 584, 656, 2624);
+  const uint32_t bytes = kvl_rng_below(rng, 3) == 0 ? 8 * (1 + kvl_rng_below(rng, row_bytes / 8)) : row_bytes;
+  const uint32_t rows_max = PICK(rng, 1, 5, 64, 512, KVL_GATHER_ORDERED_MAX, KVL_GATHER_ORDERED_MAX + 1, 3000);
+  const uint32_t history = rows_max + kvl_rng_below(rng, 3000);
+  uint32_t entries = PICK(rng, 0, 1, 3, 44, 82, 500);
+  while (entries > 1 && (uint64_t)entries * (rows_max + history) * row_bytes > 24 << 20) {
+    entries = (entries + 1) / 2;
+  }
+  struct both *pool = take((size_t)(entries + 1) * history * row_bytes + 16 * (size_t)entries, true);
+  struct both *to = take((size_t)(entries + 1) * rows_max * bytes, false);
+  struct both *fetches = take((size_t)(entries + 1) * rows_max * sizeof(struct kvl_fetch), false);
+  struct both *count = take((entries + 1) * 4, false);
+  struct both *entry = take((entries + 1) * sizeof(struct kvl_resolve_entry), false);
+  struct both *stamp = take(16, false);
+  if (trouble != NULL) {
+    return;
+  }
+  random_bytes(rng, pool->host, pool->bytes);
+  uint64_t times[2] = {UINT64_MAX, 0};
+  memcpy(stamp->host, times, sizeof times);
+  for (uint32_t e = 0; e < entries; e++) {
+    uint32_t n = kvl_rng_below(rng, 3) == 0 ? rows_max : kvl_rng_below(rng, rows_max + 1), stride = PICK(rng, 1, 7, 101, 2999);
+    stride = history % stride == 0 ? 1 : stride; /* a prime that does not divide it: no row twice */
+    memcpy(count->host + (size_t)e * 4, &n, 4);
+    for (uint32_t i = 0; i < n; i++) {
+      struct kvl_fetch f = {(kvl_row)((uint64_t)i * stride % history), KVL_NONE};
+      memcpy(fetches->host + ((size_t)e * rows_max + i) * sizeof f, &f, sizeof f);
+    }
+  }
+  bool padding = kvl_rng_below(rng, 2) == 0;
+  for (int device = 1; device >= 0; device--) {
+    for (uint32_t e = 0; e < entries; e++) {
+      struct kvl_resolve_entry x = {.request = padding && e % 5 == 3 ? KVL_NONE : (int32_t)e,
+                                    .host_rows = (unsigned char *)on(pool, device) + (size_t)e * (history * (size_t)row_bytes + 15) / 16 * 16};
+      memcpy(entry->host + e * sizeof x, &x, sizeof x);
+    }
+    if (device) {
+      send(entry);
+    }
+  }
+  send(pool);
+  send(fetches);
+  send(count);
+  send(stamp);
+  bool stamped = kvl_rng_below(rng, 2) == 0;
+  for (int device = 0; device < 2; device++) {
+    struct kvl_gather g = {entries, rows_max, row_bytes, bytes, (enum kvl_gather_shape)kvl_rng_below(rng, KVL_GATHER_SHAPES), on(entry, device),
+                           on(fetches, device), on(count, device), on(to, device), stamped ? on(stamp, device) : NULL};
+    TRY(device ? kvl_gather_cuda(&g, NULL) : kvl_gather_ref(&g, NULL));
+  }
+  TRY(cudaDeviceSynchronize());
+  same(to, "gather");
+  if (trouble == NULL && stamped && entries > 0) {
+    TRY(copy_now(times, stamp->device, sizeof times));
+    EXPECT(times[0] > 0 && times[0] <= times[1] && times[1] < UINT64_MAX, "gather: stamps %" PRIu64 " and %" PRIu64, times[0], times[1]);
+  }
+}
+
 /* ---- stand-in: it takes its time, leaves `start` 0, and writes nothing else ---- */
 
 static void check_standin(struct kvl_rng *rng)
@@ -586,7 +649,7 @@ const char *check_step(uint64_t seed, uint64_t rounds, char *where, size_t room)
     const char *name;
     void (*check)(struct kvl_rng *);
   } checks[] = {{"begin", check_begin}, {"fills", check_fills}, {"digests", check_digests}, {"end", check_end}, {"bank", check_bank},
-                {"stand-in", check_standin}};
+                {"gather", check_gather}, {"stand-in", check_standin}};
   trouble = NULL;
   for (uint64_t r = 0; r < rounds && trouble == NULL; r++) {
     for (size_t i = 0; i < sizeof checks / sizeof checks[0] && trouble == NULL; i++) {

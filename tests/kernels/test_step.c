@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/base/rng.h"
+#include "kernels/gather.h"
 #include "kernels/pattern.h"
 #include "kernels/step.h"
 #include "tests/base/tap.h"
@@ -327,6 +328,37 @@ START_TEST(bank_copies_land_in_their_slots)
 }
 END_TEST
 
+START_TEST(gathered_rows_lie_in_the_order_of_their_lists)
+{
+  enum { MAX = 3, BYTES = 24, HEAD = 16, ROWS = 10 };
+  unsigned char host[2][ROWS * BYTES], to[3 * MAX * HEAD], want[3 * MAX * HEAD];
+  for (uint32_t i = 0; i < sizeof host[0]; i++) {
+    host[0][i] = (unsigned char)i;
+    host[1][i] = (unsigned char)(i + 101);
+  }
+  memset(to, 0x5a, sizeof to);
+  memset(want, 0x5a, sizeof want);
+  const struct kvl_resolve_entry entry[3] = {{.request = 0, .host_rows = host[0]}, {.request = KVL_NONE}, {.request = 1, .host_rows = host[1]}};
+  const struct kvl_fetch fetches[3 * MAX] = {{4, 70}, {5, 71}, {0, 0}, {1, 2}, {1, 2}, {1, 2}, {9, KVL_NONE}, {0, 3}, {2, 4}};
+  const uint32_t count[3] = {2, 3, 9}; /* the last: more than there is room for */
+  struct kvl_gather g = {3, MAX, BYTES, HEAD, KVL_GATHER_OWNED, entry, fetches, count, to, NULL};
+  static const kvl_row rows[2][MAX] = {{4, 5, KVL_NONE}, {9, 0, 2}};
+  for (uint32_t i = 0; i < 2 * MAX; i++) {
+    if (rows[i / MAX][i % MAX] != KVL_NONE) {
+      memcpy(want + (i / MAX * 2 * MAX + i % MAX) * HEAD, host[i / MAX] + rows[i / MAX][i % MAX] * BYTES, HEAD);
+    }
+  }
+  ck_assert_int_eq(kvl_gather_ref(&g, NULL), 0);
+  ck_assert_mem_eq(to, want, sizeof to);
+  static const uint32_t wrong[][2] = {{BYTES, 0}, {BYTES, 12}, {BYTES, 32}, {20, 8}};
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    g.row_bytes = wrong[i][0];
+    g.bytes = wrong[i][1];
+    ck_assert_int_eq(kvl_gather_ref(&g, NULL), -EINVAL);
+  }
+}
+END_TEST
+
 /* A part is read as if the rows were cut there. */
 START_TEST(parts_of_rows_are_read_alone)
 {
@@ -365,6 +397,7 @@ int main(void)
   tcase_add_test(c, begin_lays_out_a_batch);
   tcase_add_test(c, end_sums_and_finds_the_first_mismatch);
   tcase_add_test(c, bank_copies_land_in_their_slots);
+  tcase_add_test(c, gathered_rows_lie_in_the_order_of_their_lists);
   tcase_add_test(c, parts_of_rows_are_read_alone);
   return kvl_tap_run_case("step", c);
 }
