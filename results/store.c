@@ -156,6 +156,7 @@ static int look_at_header(struct kvl_store *store, struct kvl_err *err)
     int file = open(store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
     if (file < 0) {
       if (errno == ENOENT && !store->read_only) {
+        store->absent = 1;
         return 0;
       }
       return errno == ENOENT ? kvl_err_set(err, -ENOENT, "%s: no such file", store->path)
@@ -213,26 +214,26 @@ static int read_integer(struct kvl_store *store, const char *sql, int64_t *value
   return code;
 }
 
-static int connect_as(struct kvl_store *store, int flags, int immutable, struct kvl_err *err)
+static int connect_as(struct kvl_store *store, const char *path, int flags, int immutable, struct kvl_err *err)
 {
   (void)sqlite3_close(store->db);
   store->db = NULL;
   /* "./" keeps names such as ":memory:" and "file:x" plain names; an immutable file needs SQLite's URI form, with its special bytes escaped. */
-  const char *front = store->path[0] == '/' ? "" : "./";
-  size_t size = 3 * strlen(store->path) + 64;
+  const char *front = path[0] == '/' ? "" : "./";
+  size_t size = 3 * strlen(path) + 64;
   char *name = malloc(size);
   if (name == NULL) {
     return kvl_err_set(err, -ENOMEM, "%s: cannot open: out of memory", store->path);
   }
   if (immutable) {
     size_t at = (size_t)snprintf(name, size, "file:%s", front);
-    for (const char *p = store->path; *p != '\0'; p++) {
+    for (const char *p = path; *p != '\0'; p++) {
       at += (size_t)snprintf(name + at, size - at, strchr("?#%", *p) != NULL ? "%%%02x" : "%c", (unsigned char)*p);
     }
     (void)snprintf(name + at, size - at, "?immutable=1");
     flags |= SQLITE_OPEN_URI;
   } else {
-    (void)snprintf(name, size, "%s%s", front, store->path);
+    (void)snprintf(name, size, "%s%s", front, path);
   }
   int rc = sqlite3_open_v2(name, &store->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
   free(name);
@@ -303,11 +304,63 @@ static int create_schema(struct kvl_store *store, struct kvl_err *err)
   return code < 0 ? code : 0;
 }
 
+void kvl_store_remove(const char *path)
+{
+  static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
+  for (unsigned e = 0; e < sizeof endings / sizeof *endings; e++) {
+    char name[4200];
+    (void)snprintf(name, sizeof name, "%.4096s%s", path, endings[e]);
+    (void)unlink(name);
+  }
+}
+
+/* A log or journal whose store is gone: SQLite throws it away beside an empty file, and would take it for that of a whole one. */
+static int has_stale(const char *path)
+{
+  char log[4200], journal[4200];
+  (void)snprintf(log, sizeof log, "%.4096s-wal", path);
+  (void)snprintf(journal, sizeof journal, "%.4096s-journal", path);
+  return access(log, F_OK) == 0 || access(journal, F_OK) == 0;
+}
+
+/* A new store gets its schema under another name, and its own when that is whole: a full disk leaves no empty file there, and no other process meets one. A link,
+ * not a rename: whoever was faster keeps the name. 0 also where this way is closed (no room for the longer name, no links here, a link that points nowhere): then it
+ * is made in place, which says what is wrong. */
+static int create_whole(struct kvl_store *store, struct kvl_err *err)
+{
+  if (has_stale(store->path)) {
+    return 0;
+  }
+  size_t size = strlen(store->path) + 32;
+  char *part = malloc(size);
+  if (part == NULL) {
+    return kvl_err_set(err, -ENOMEM, "%s: cannot create it: out of memory", store->path);
+  }
+  (void)snprintf(part, size, "%s.%ld.part", store->path, (long)getpid());
+  struct kvl_err why = {""};
+  int code = connect_as(store, part, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0, &why);
+  code = code != 0 ? code : create_schema(store, &why);
+  (void)sqlite3_close(store->db);
+  store->db = NULL;
+  if (code == 0 && link(part, store->path) != 0) {
+    code = kvl_err_set(&why, error_for_errno(errno) == -ENOSPC ? -ENOSPC : -errno, "%s: cannot create it: %s", store->path, strerror(errno));
+  }
+  kvl_store_remove(part);
+  free(part);
+  if (code != -ENOSPC && code != -EIO && code != -ENOMEM) {
+    return 0;
+  }
+  if (err != NULL) {
+    *err = why;
+  }
+  return code;
+}
+
 /* For a database without application id: has it tables? Asked without the right to write. One that must first be rolled back cannot be ours:
  * ours is tagged as soon as it holds anything. */
 static int look_at_untagged(struct kvl_store *store, struct kvl_err *err)
 {
-  int code = connect_as(store, SQLITE_OPEN_READONLY, 0, err);
+  int code = connect_as(store, store->path, SQLITE_OPEN_READONLY, 0, err);
   code = code != 0 ? code : look_at_schema(store, err);
   if (code == -EACCES || code == -EROFS) {
     code = kvl_err_set(err, -EEXIST, "%s: another program's database (an interrupted change waits in its journal); nothing was changed", store->path);
@@ -317,11 +370,11 @@ static int look_at_untagged(struct kvl_store *store, struct kvl_err *err)
 
 static int open_for_writing(struct kvl_store *store, int untagged, struct kvl_err *err)
 {
-  int code = untagged ? look_at_untagged(store, err) : 0;
+  int code = untagged ? look_at_untagged(store, err) : store->absent ? create_whole(store, err) : 0;
   if (code < 0) {
     return code;
   }
-  code = connect_as(store, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0, err);
+  code = connect_as(store, store->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0, err);
   if (code == 0 && sqlite3_db_readonly(store->db, "main") == 1) { /* SQLite falls back without a word */
     code = open_error(store, "write to it", err);
   }
@@ -346,7 +399,7 @@ static int open_for_reading(struct kvl_store *store, int untagged, struct kvl_er
   struct kvl_err first = {""};
   int code = untagged ? look_at_untagged(store, &first) : 0;
   if (!untagged) { /* with the right to write where there is one: what a killed writer left must be rolled back or replayed before reading */
-    code = connect_as(store, SQLITE_OPEN_READWRITE, 0, &first);
+    code = connect_as(store, store->path, SQLITE_OPEN_READWRITE, 0, &first);
     code = code != 0 ? code : look_at_schema(store, &first);
   }
   if (code == -EACCES || code == -EROFS) {
@@ -359,7 +412,7 @@ static int open_for_reading(struct kvl_store *store, int untagged, struct kvl_er
       code = kvl_err_set(&first, code, "%s: a writer was cut off, and what it left in %s must be replayed first, which this folder does not allow: "
                          "copy both files to one that can be written", store->path, log);
     } else {
-      code = connect_as(store, SQLITE_OPEN_READONLY, 1, &first);
+      code = connect_as(store, store->path, SQLITE_OPEN_READONLY, 1, &first);
       code = code != 0 ? code : look_at_schema(store, &first);
     }
   }

@@ -60,7 +60,7 @@ struct kvl_store_options {
   int read_only;      /* for listing and export: the file must exist, nothing is written, a read-only folder will do */
 };
 
-/* Opens or creates. Errors are one line naming the file:
+/* Opens or creates. A store that could not be created is not there: no empty file. Errors are one line naming the file:
  * -EINVAL not a database, or not a result store; -EEXIST another program's database (not a byte of it is changed); -ENOTSUP written by a newer
  * kvloan; -EBUSY locked for longer than busy_ms; -EROFS, -EACCES read-only file or folder; -ENOENT no such folder (read_only: no such file);
  * -EISDIR a folder; -ENOSPC disk full, or over a size limit; -EUCLEAN damaged; -ENOMEM, -EIO. All calls below return the same set. */
@@ -68,6 +68,8 @@ int kvl_store_open(struct kvl_store **store, const char *path, struct kvl_err *e
 int kvl_store_open_with(struct kvl_store **store, const char *path, const struct kvl_store_options *options, struct kvl_err *err);
 /* NULL is fine. A run that was begun and not ended is marked failed, as far as that can still be written. */
 void kvl_store_close(struct kvl_store *store);
+/* A store that nobody has open, and what SQLite keeps beside it. What is not there is none of it. */
+void kvl_store_remove(const char *path);
 
 /* ---- writing: one run at a time a handle; several handles and processes may write to one file at once ----
  *

@@ -29,7 +29,7 @@ struct kvl_store {
   sqlite3 *db;
   char *path; /* as given, for messages */
   uint32_t busy_ms, batch_rows;
-  int read_only;
+  int read_only, absent; /* absent: there was no such file yet */
 
   int64_t run; /* being written; 0: none */
   uint64_t samples_written, moves_written;

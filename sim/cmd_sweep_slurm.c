@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/base/place.h"
 #include "sim/cmd_sweep.h"
 
 extern char **environ;
@@ -196,13 +197,9 @@ static void put_quoted(FILE *out, const char *text)
   (void)fputc('\'', out);
 }
 
-static int write_script(const struct slurm *s, char path[PATH_MAX], struct kvl_err *err)
+static int put_script(FILE *out, const void *context)
 {
-  (void)snprintf(path, PATH_MAX, "%.4000s/job.sh", s->folder);
-  FILE *out = fopen(path, "we");
-  if (out == NULL) {
-    return kvl_err_set(err, -errno, "%s: cannot write: %s", path, strerror(errno));
-  }
+  const struct slurm *s = context;
   (void)fputs("#!/bin/sh\n# Written by kvloan sweep --engine=slurm: an array task runs one shard into its own store, and goes on with it when it is requeued.\n"
               "i=$SLURM_ARRAY_TASK_ID\ncode=0\n", out);
   put_quoted(out, s->program);
@@ -220,9 +217,7 @@ static int write_script(const struct slurm *s, char path[PATH_MAX], struct kvl_e
   /* 2 is a mistake in the call: the same again would not help */
   (void)fprintf(out, "[ $code -eq 0 ] || [ $code -eq 2 ] || [ \"${SLURM_RESTART_COUNT:-0}\" -ge %d ] || scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$i\"\nexit $code\n",
                 (int)RETRIES);
-  int failed = ferror(out);
-  failed |= fclose(out);
-  return failed == 0 ? 0 : kvl_err_set(err, -EIO, "%s: cannot write: %s", path, strerror(errno));
+  return 0;
 }
 
 static void job_file(const struct slurm *s, char path[PATH_MAX])
@@ -233,7 +228,8 @@ static void job_file(const struct slurm *s, char path[PATH_MAX])
 static int submit(struct slurm *s, const char *list, struct kvl_err *err)
 {
   char script[PATH_MAX], path[PATH_MAX], array[LIST_BYTES + 16], name[160], log[PATH_MAX + 32];
-  int code = write_script(s, script, err), status = 0;
+  (void)snprintf(script, sizeof script, "%.4000s/job.sh", s->folder);
+  int code = kvl_place_write(script, put_script, s, err), status = 0;
   if (code != 0) {
     return code;
   }
@@ -257,9 +253,12 @@ static int submit(struct slurm *s, const char *list, struct kvl_err *err)
   } else {
     (void)snprintf(s->job, sizeof s->job, "%llu", strtoull(text, NULL, 10)); /* "ID" or "ID;CLUSTER" */
     job_file(s, path);
-    FILE *out = fopen(path, "we");
-    if (out == NULL || fprintf(out, "%s\n", s->job) < 0 || fclose(out) != 0) {
-      code = kvl_err_set(err, -EIO, "%s: cannot write: %s (job %s is submitted)", path, strerror(errno), s->job);
+    char line[sizeof s->job + 1];
+    struct kvl_err why = {""};
+    (void)snprintf(line, sizeof line, "%s\n", s->job);
+    code = kvl_place_write_text(path, line, &why);
+    if (code != 0) {
+      (void)kvl_err_set(err, code, "%.900s (job %s is submitted)", why.text, s->job);
     }
   }
   free(text);

@@ -52,12 +52,7 @@ int kvl_results_merge_into(const char *out, const char *const *in, uint32_t coun
     code = kvl_err_set(err, -errno, "%s: cannot write: %s", out, strerror(errno));
   }
   if (is_new && code != 0) {
-    static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
-    for (int e = 0; e < 4; e++) {
-      char name[4200];
-      (void)snprintf(name, sizeof name, "%.4000s%s", temporary, endings[e]);
-      (void)unlink(name);
-    }
+    kvl_store_remove(temporary);
   }
   free(temporary);
   if (code == 0 && !quiet) {
