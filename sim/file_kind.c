@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/scenario_doc.h"
 
@@ -106,7 +105,7 @@ int kvl_file_check_name(const char *name, enum kvl_file_kind wanted, struct kvl_
     char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP], path[KVL_PATH_CAP];
     unsigned count = kvl_scenario_folders(NULL, kinds[kind].folder, folders);
     for (unsigned i = 0; kind != (int)wanted && i < count; i++) {
-      if (snprintf(path, sizeof path, "%s/%s.json", folders[i], name) < (int)sizeof path && access(path, F_OK) == 0) {
+      if (snprintf(path, sizeof path, "%s/%s.json", folders[i], name) < (int)sizeof path && kvl_scenario_readable(path)) {
         return kvl_err_set(err, -ENOENT, "%s: this is a %s, not a %s (nearest: %s%s)", name, kinds[kind].name, kinds[wanted].name, kinds[kind].use, name);
       }
     }

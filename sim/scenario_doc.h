@@ -40,6 +40,7 @@ struct kvl_scenario_doc {
 int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct kvl_err *err); /* -ENOENT, -EIO, -EINVAL, -ENOMEM */
 /* The file of a scenario: a path as it is, a name ("agent-sample", "h200/half-revoked") looked up. -ENOENT names the nearest. */
 int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err);
+bool kvl_scenario_readable(const char *path); /* a plain file, or a link to one */
 /* The same for plans and sweeps. */
 int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[KVL_PATH_CAP], struct kvl_err *err);
 enum { KVL_FOLDERS_MAX = 8 };

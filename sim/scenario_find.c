@@ -21,7 +21,7 @@ int kvl_scenario_read_file(const char *path, char **text, size_t *size, struct k
   }
   if (fstat(fileno(file), &info) == 0 && S_ISDIR(info.st_mode)) {
     (void)fclose(file);
-    return kvl_err_set(err, -EIO, "%s: is a folder, not a scenario file", path);
+    return kvl_err_set(err, -EIO, "%s: is a folder; name a file in it", path);
   }
   size_t capacity = 16384, used = 0;
   char *buffer = malloc(capacity);
@@ -88,10 +88,16 @@ unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *ki
   return count;
 }
 
-static bool readable(const char *path)
+bool kvl_scenario_readable(const char *path)
 {
   struct stat info;
   return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static bool is_folder(const char *path)
+{
+  struct stat info;
+  return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct kvl_err *err)
@@ -103,10 +109,11 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
   }
   memcpy(path, name, n + 1);
   struct stat info;
-  if (stat(name, &info) == 0) {
+  bool folder = is_folder(name); /* hides no scenario of its name, and is told as what it is when there is none */
+  if (!folder && stat(name, &info) == 0) {
     return 0;
   }
-  if (errno != ENOENT && errno != ENOTDIR) {
+  if (!folder && errno != ENOENT && errno != ENOTDIR) {
     return kvl_err_set(err, -EIO, "%s: %s", name, strerror(errno));
   }
   const char *slash = strrchr(name, '/');
@@ -120,13 +127,18 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
   const char **names, *nearest = NULL;
   unsigned found;
   for (unsigned i = 0; i < count && nearest == NULL; i++) {
-    if (listed && join(path, folders[i], name, ".json") && readable(path)) {
+    if (listed && join(path, folders[i], name, ".json") && kvl_scenario_readable(path)) {
       kvl_arena_free(&arena);
       return 0;
     }
     if (listed ? kvl_scenario_scenarios(&arena, folders[i], &names, &found) == 0 : kvl_scenario_names(&arena, folders[i], &names, &found) == 0) {
       nearest = kvl_scenario_nearest(&arena, slash == NULL || listed ? name : slash + 1, names, found);
     }
+  }
+  if (folder) { /* whoever opens it says so */
+    memcpy(path, name, n + 1);
+    kvl_arena_free(&arena);
+    return 0;
   }
   int rc = bare ? kvl_file_check_name(name, KVL_FILE_SCENARIO, err) : 0;
   rc = rc != 0           ? rc
@@ -155,12 +167,12 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
   size_t n = strlen(name->text);
   if (strchr(name->text, '/') != NULL || (n > 5 && strcmp(name->text + n - 5, ".json") == 0)) {
     int rc = kvl_scenario_locate(doc, name->text, name->line == 0, path);
-    return rc != 0 || !readable(path) ? kvl_scenario_bad(err, name, label_of(section), "there is no file \"%s\"", name->text) : 0;
+    return rc != 0 || !kvl_scenario_readable(path) ? kvl_scenario_bad(err, name, label_of(section), "there is no file \"%s\"", name->text) : 0;
   }
   char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
   unsigned count = kvl_scenario_folders(doc, kind_of(section), folders);
   for (unsigned i = 0; i < count; i++) {
-    if (join(path, folders[i], name->text, ".json") && readable(path)) {
+    if (join(path, folders[i], name->text, ".json") && kvl_scenario_readable(path)) {
       return 0;
     }
   }
@@ -265,13 +277,13 @@ int kvl_scenario_locate(const struct kvl_scenario_doc *doc, const char *typed, b
   if (strlen(typed) >= KVL_PATH_CAP) {
     return -ENAMETOOLONG;
   }
-  if (typed[0] != '/' && !(from_command && readable(typed))) {
+  if (typed[0] != '/' && !(from_command && kvl_scenario_readable(typed))) {
     for (unsigned i = 0; i < count; i++) {
-      if (join(path, folders[i], typed, "") && readable(path)) {
+      if (join(path, folders[i], typed, "") && kvl_scenario_readable(path)) {
         return 0;
       }
     }
-    if (!from_command && !readable(typed) && join(path, doc->folder, typed, "")) {
+    if (!from_command && !kvl_scenario_readable(typed) && join(path, doc->folder, typed, "")) {
       return 0; /* does not exist: whoever opens it says so, with this name */
     }
   }
@@ -284,7 +296,8 @@ int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[
 {
   char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
   size_t n = strlen(name);
-  if (access(name, F_OK) == 0 || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
+  bool folder = is_folder(name);
+  if ((!folder && access(name, F_OK) == 0) || strchr(name, '/') != NULL || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
     return n < KVL_PATH_CAP ? (memcpy(path, name, n + 1), 0) : kvl_err_set(err, -EINVAL, "%.80s...: the name is too long", name);
   }
   unsigned count = kvl_scenario_folders(NULL, kvl_file_folder(kind), folders);
@@ -294,11 +307,15 @@ int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[
   for (unsigned i = 0; i < count && rc != 0; i++) {
     const char **names;
     unsigned found = 0;
-    if (join(path, folders[i], name, ".json") && access(path, F_OK) == 0) {
+    if (join(path, folders[i], name, ".json") && kvl_scenario_readable(path)) {
       rc = 0;
     } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
       nearest = kvl_nearest(name, names, found);
     }
+  }
+  if (rc != 0 && folder && n < KVL_PATH_CAP) {
+    memcpy(path, name, n + 1); /* whoever opens it says so */
+    rc = 0;
   }
   if (rc != 0 && kvl_file_check_name(name, kind, err) == 0) {
     (void)kvl_err_set(err, rc, "%s: there is no such %s%s%s%s", name, kvl_file_name(kind), nearest == NULL ? "" : " (nearest: ", nearest == NULL ? "" : nearest,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backend/base/nearest.h"
 #include "sim/scenario_doc.h"
@@ -14,7 +15,8 @@ static int by_name(const void *a, const void *b)
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Adds prefix and name of each .json of a folder, and its folders to `inner` unless that is NULL. A folder that cannot be read has none. */
+/* Adds prefix and name of each .json file of a folder, and its folders (whatever they are called) to `inner` unless that is NULL. A folder that cannot be read
+ * has none; what is neither, such as a pipe or a link that points nowhere, is passed over. */
 static int add_names(struct kvl_arena *arena, const char *folder, const char *prefix, const char **names, unsigned *count, const char **inner, unsigned *inner_count)
 {
   DIR *dir = opendir(folder);
@@ -22,8 +24,13 @@ static int add_names(struct kvl_arena *arena, const char *folder, const char *pr
   size_t before = strlen(prefix);
   for (struct dirent *entry; dir != NULL && rc == 0 && *count < NAMES_MAX && (entry = readdir(dir)) != NULL;) {
     size_t n = strlen(entry->d_name);
-    bool file = n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0, room = inner != NULL && *inner_count < NAMES_MAX;
-    if (entry->d_name[0] == '.' || (!file && !room)) {
+    bool json = n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0, room = inner != NULL && *inner_count < NAMES_MAX;
+    struct stat info;
+    if (entry->d_name[0] == '.' || (!json && !room) || fstatat(dirfd(dir), entry->d_name, &info, 0) != 0) {
+      continue;
+    }
+    bool file = json && S_ISREG(info.st_mode);
+    if (!file && !(room && S_ISDIR(info.st_mode))) {
       continue;
     }
     char text[KVL_PATH_CAP];

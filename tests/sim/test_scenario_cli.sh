@@ -47,6 +47,23 @@ refuses 1 'h200/al-resident: there is no such scenario (nearest: h200/all-reside
 refuses 1 'there is no such scenario (nearest: agent-sample)' check agent-sampel
 mkdir h200 && echo '{}' >h200/mine.json
 refuses 1 'h200/mini: there is no such file (nearest: mine.json)' check h200/mini
+# What lies in a folder of scenarios: a folder is one of scenarios whatever it is called; what is neither file nor folder is passed over.
+mkdir -p kept/x.json kept/plans/p.json kept/hardware/h.json published-256 && cp "$scenarios/published-256.json" kept/x.json/b.json && cp "$scenarios/published-256.json" kept/a.json
+mkfifo kept/pipe.json
+ln -s nowhere kept/gone.json
+KVLOAN_SCENARIOS=$work/kept
+export KVLOAN_SCENARIOS
+timeout 20 "$program" list --format=tsv >out 2>err
+[ "$(grep '^scenarios' out | cut -f 2 | tr '\n' ' ')" = 'a x.json/b ' ] && ! grep -qE '^(plans.p|hardware.h)	' out && [ ! -s err ]
+pass_or_fail $? 'scenario list: folders, pipes and links that end in .json'
+says 'resident         46' check x.json/b
+refuses 1 'x: there is no such scenario (nearest: a)' check x
+refuses 1 'p: there is no such scenario (nearest: a)' check p
+refuses 1 'there is no descriptor "h" (nearest: ' check a --set=node.hardware=h
+unset KVLOAN_SCENARIOS
+says 'resident         46' check published-256 # a folder here hides no scenario
+refuses 1 'h200: is a folder; name a file in it' check h200
+rm -r kept published-256
 says '| `policy.hot_rows` | whole number | rows | 0 to 16777216 | `2048` |' keys
 says 'usage: kvloan scenario check' --help
 says 'usage: kvloan scenario check' check --help
