@@ -134,7 +134,7 @@ int kvl_calibrate_read(struct kvl_calibration *c, const char *path, struct kvl_e
   struct kvl_json *root = NULL;
   memset(c, 0, sizeof *c);
   int rc = kvl_scenario_read_file(path, &text, &size, err);
-  rc = rc != 0 ? rc : kvl_json_parse(&arena, text, size, path, &root, err);
+  rc = rc != 0 ? rc : kvl_file_parse(&arena, text, size, path, KVL_FILE_HARDWARE, &root, err);
   rc = rc != 0 ? rc : read_tree(c, root, err);
   free(text);
   kvl_arena_free(&arena);

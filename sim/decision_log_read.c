@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "sim/decision_log.h"
+#include "traces/lines.h"
 
 #define LOG_BYTES_MAX ((uint64_t)4 << 30)
 
@@ -178,7 +179,9 @@ static int parse(struct kvl_log *log, struct kvl_err *err)
 {
   static const char first[] = KVL_LOG_FIRST_LINE "\n", magic[] = "kvloan-log ";
   if (log->bytes < sizeof magic - 1 || memcmp(log->text, magic, sizeof magic - 1) != 0) {
-    return bad(log, 1, err, "not a decision log (kvloan run --record=FILE makes one)");
+    const char *looks = kvl_lines_looks_like(log->text, log->bytes);
+    return looks != NULL ? kvl_err_set(err, -EINVAL, "%s: not a decision log: looks like %s", log->name, looks)
+                         : bad(log, 1, err, "not a decision log (kvloan run --record=FILE makes one)");
   }
   if (log->bytes < sizeof first - 1 || memcmp(log->text, first, sizeof first - 1) != 0) {
     return kvl_err_set(err, -EINVAL, "%s:1: a decision log of another version; this is version %d", log->name, KVL_LOG_VERSION);

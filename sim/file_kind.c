@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "sim/scenario_doc.h"
+#include "traces/lines.h"
+#include "traces/workload.h"
 
 static const char *const plan_members[] = {"name",  "note",     "scenario", "set",    "model",  "costs",   "workload",
                                            "nodes", "gpu_hour", "target",   "search", "effort", "repeats", "seed"};
@@ -48,6 +50,39 @@ const char *const *kvl_file_members(enum kvl_file_kind kind, unsigned *count)
 {
   *count = kinds[kind].members;
   return kinds[kind].member;
+}
+
+static bool begins(const char *text, size_t size, size_t at, const char *with)
+{
+  size_t length = strlen(with);
+  return size >= at + length && memcmp(text + at, with, length) == 0;
+}
+
+static int check_bytes(const char *text, size_t size, const char *file, enum kvl_file_kind wanted, struct kvl_err *err)
+{
+  const char *name = NULL, *use = NULL, *looks = NULL;
+  if (begins(text, size, 0, "kvloan-log ")) {
+    name = "decision log";
+    use = "kvloan replay ";
+  } else if (begins(text, size, 0, "KVLTRACE")) {
+    name = "selection trace";
+    use = "--set=selection.source=trace --set=selection.file=";
+  } else if (begins(text, size, 0, "SQLite format 3") && begins(text, size, 68, "kvln")) { /* the application id of our stores */
+    name = "result store";
+    use = "kvloan results list --store=";
+  } else if (kvl_workload_format_of(text, size) != NULL) {
+    name = "workload";
+    use = "--set=workload.kind=file --set=workload.file=";
+  } else if ((looks = kvl_lines_looks_like(text, size)) != NULL) {
+    return kvl_err_set(err, -EINVAL, "%s: not a %s: looks like %s", file, kinds[wanted].name, looks);
+  }
+  return name == NULL ? 0 : kvl_err_set(err, -EINVAL, "%s: this is a %s, not a %s (nearest: %s%s)", file, name, kinds[wanted].name, use, file);
+}
+
+int kvl_file_parse(struct kvl_arena *arena, const char *text, size_t size, const char *file, enum kvl_file_kind wanted, struct kvl_json **root, struct kvl_err *err)
+{
+  int rc = check_bytes(text, size, file, wanted, err);
+  return rc != 0 ? rc : kvl_json_parse(arena, text, size, file, root, err);
 }
 
 static bool knows(enum kvl_file_kind kind, const char *member)

@@ -443,7 +443,7 @@ static int read_all(struct kvl_capacity_plan *plan, const char *text, size_t siz
   uint64_t repeats;
   char path[KVL_PATH_CAP];
   plan->text = kvl_arena_text(&plan->arena, text, size);
-  int rc = plan->text == NULL ? no_memory(plan, err) : kvl_json_parse(&plan->arena, text, size, plan->file, &root, err);
+  int rc = plan->text == NULL ? no_memory(plan, err) : kvl_file_parse(&plan->arena, text, size, plan->file, KVL_FILE_PLAN, &root, err);
   rc = rc != 0 ? rc : root->kind != KVL_JSON_OBJECT
                         ? kvl_err_set(err, -EINVAL, "%s:%u: a plan must be an object, is %s", plan->file, (unsigned)root->line, kvl_json_kind_name(root->kind))
                         : kvl_design_kind(root, plan->file, KVL_FILE_PLAN, "a plan", err);

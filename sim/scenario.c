@@ -69,7 +69,7 @@ static int resolve(struct kvl_scenario_doc *doc, struct kvl_err *err)
   if (doc->origin == NULL) {
     return kvl_err_set(err, -ENOMEM, "%s: out of memory", doc->file);
   }
-  int rc = kvl_json_parse(&doc->arena, doc->text, doc->size, doc->file, &doc->root, err);
+  int rc = kvl_file_parse(&doc->arena, doc->text, doc->size, doc->file, KVL_FILE_SCENARIO, &doc->root, err);
   if (rc == 0 && doc->root->kind != KVL_JSON_OBJECT) {
     rc = kvl_err_set(err, -EINVAL, "%s:%u: a scenario must be an object, is %s", doc->file, (unsigned)doc->root->line,
                      kvl_json_kind_name(doc->root->kind));

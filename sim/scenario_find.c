@@ -237,7 +237,7 @@ static int expand(struct kvl_scenario_doc *doc, const char *section, struct kvl_
     rc = kvl_scenario_read_file(path, &text, &size, err);
   }
   if (rc == 0) {
-    rc = kvl_json_parse(&doc->arena, text, size, path, &base, err);
+    rc = kvl_file_parse(&doc->arena, text, size, path, kvl_file_kind_of(kind_of(section)), &base, err);
   }
   free(text);
   if (rc != 0) {

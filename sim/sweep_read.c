@@ -404,7 +404,7 @@ static int read_all(struct kvl_sweep *sweep, const char *text, size_t size, cons
   struct kvl_json *root;
   unsigned rule;
   uint64_t repeats;
-  int rc = kvl_json_parse(&sweep->arena, text, size, sweep->file, &root, err);
+  int rc = kvl_file_parse(&sweep->arena, text, size, sweep->file, KVL_FILE_SWEEP, &root, err);
   if (rc == 0 && root->kind != KVL_JSON_OBJECT) {
     rc = kvl_err_set(err, -EINVAL, "%s:%u: a sweep must be an object, is %s", sweep->file, (unsigned)root->line, kvl_json_kind_name(root->kind));
   }

@@ -130,6 +130,7 @@ const char *kvl_lines_looks_like(const char *head, size_t length)
     const char *what;
   } known[] = {
     {"KVLTRACE", 8, "a kvloan selection trace"},
+    {"kvloan-log ", 11, "a kvloan decision log"},
     {"SQLite format 3", 15, "an SQLite database"},
     {"\x1f\x8b", 2, "gzip data: unpack it first"},
     {"\x28\xb5\x2f\xfd", 4, "zstd data: unpack it first"},

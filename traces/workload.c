@@ -34,6 +34,22 @@ static int first_line(struct kvl_lines *lines, char **text, size_t *length, stru
   return code;
 }
 
+const char *kvl_workload_format_of(const char *text, size_t size)
+{
+  char line[4096]; /* of a longer one its beginning says enough */
+  size_t at = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, length = 0;
+
+  while (at < size && (text[at] == '\n' || text[at] == '\r'))
+    at++;
+  while (at + length < size && length < sizeof(line) - 1 && text[at + length] != '\n' && text[at + length] != '\r')
+    length++;
+  memcpy(line, text + at, length);
+  line[length] = '\0';
+  if (!kvl_workload_agent.refuses(line, length))
+    return kvl_workload_agent.name;
+  return !kvl_workload_mooncake.refuses(line, length) && strstr(line, "\"timestamp\"") && strstr(line, "\"input_length\"") ? kvl_workload_mooncake.name : NULL;
+}
+
 /* Chooses the reader, and says no to a file that is something else. */
 static int choose_format(struct kvl_workload_file *file, const char *path, const char *format, struct kvl_err *err)
 {

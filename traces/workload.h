@@ -2,6 +2,7 @@
 #ifndef KVL_TRACES_WORKLOAD_H
 #define KVL_TRACES_WORKLOAD_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "backend/base/err.h"
@@ -33,6 +34,9 @@ struct kvl_workload_file;
  * first session). -ENOENT and the like as the system says, -EISDIR, -EINVAL (unknown format, not such a file, a bad record), -ENOMEM, -ESPIPE. */
 int kvl_workload_open(struct kvl_workload_file **file, const char *path, const char *format, struct kvl_err *err);
 void kvl_workload_close(struct kvl_workload_file *file); /* NULL is fine */
+
+/* The format whose files begin like these bytes, "mooncake" or "agent"; NULL: none. Stricter than opening: a JSON object alone makes no workload. */
+const char *kvl_workload_format_of(const char *text, size_t size);
 
 /* 1 and *spec; 0 at the end; negative errno and a line naming file, line number and reason (times going backwards, a field that is missing or
  * negative or absurd, a truncated last line). After an error the only legal calls are rewind and close.

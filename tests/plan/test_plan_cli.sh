@@ -154,6 +154,9 @@ done
 for sweep in "$scenarios"/sweeps/*.json; do
   refuses 1 ": this is a sweep, not a plan (nearest: kvloan sweep $sweep)" plan "$sweep" --target=ttft_p90_s=2 --store=x.db
 done
+printf 'kvloan-log 1\n' >some.log
+refuses 1 'some.log: this is a decision log, not a plan (nearest: kvloan replay some.log)' plan some.log --target=ttft_p90_s=2 --store=x.db
+refuses 1 'some.log: this is a decision log, not a scenario (nearest: kvloan replay some.log)' plan --scenario=./some.log --target=ttft_p90_s=2 --store=x.db
 refuses 1 'workload-f: this is a scenario, not a plan (nearest: kvloan run workload-f)' plan workload-f --store=x.db
 refuses 1 ': this is a plan, not a scenario (nearest: kvloan plan ./small.json)' plan --scenario=./small.json --target=ttft_p90_s=2 --store=x.db
 sed 's/"target"/"mode": "fixed", "target"/' small.json >bad.json

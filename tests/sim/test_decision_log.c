@@ -216,6 +216,7 @@ START_TEST(reader)
   kvl_log_free(log);
   refused("", 0, "not a decision log");
   refused("{}\n", 3, "not a decision log");
+  refused("\x1f\x8b\x08", 3, "not a decision log: looks like gzip data: unpack it first");
   refused("kvloan-log 2\n", 13, "another version");
   refused("kvloan-log 1\n", 13, "cut off");
   refused("kvloan-log 1\nbuild x\n", 21, "'plane ...'");

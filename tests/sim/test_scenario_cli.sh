@@ -170,6 +170,28 @@ done
 refuses 1 'out-of-reach: this is a plan, not a scenario (nearest: kvloan plan out-of-reach)' check out-of-reach
 refuses 1 'this is a scenario, not a hardware descriptor (nearest: kvloan run ' check published-256 "--set=node.hardware=$scenarios/agent-sample.json"
 refuses 1 'this is a hardware descriptor, not a cost profile (nearest: --set=node.hardware=' check published-256 "--set=costs=$scenarios/hardware/h200.json"
+# Files of ours that are no JSON, and what others begin with; also for what takes descriptors.
+printf 'KVLTRACE' >some.kvt
+{ printf 'SQLite format 3'; head -c 53 /dev/zero; echo kvln; } >some.db
+{ printf 'SQLite format 3'; head -c 99 /dev/zero; } >theirs.db
+printf '\037\213\010' >some.gz
+printf '\n{"timestamp": 0, "input_length": 9, "output_length": 1, "hash_ids": [1]}\n' >one.jsonl
+cp "$(dirname "$0")/recorded/gpu-fixed.log" some.log
+while read -r file use kind; do
+  refuses 1 "$file: this is a $kind, not a scenario (nearest: $(echo "$use" | tr + ' ')$file)" check "$file"
+done <<END
+$scenarios/workloads/mooncake-sample.jsonl --set=workload.kind=file+--set=workload.file= workload
+$scenarios/workloads/agent-sample.csv --set=workload.kind=file+--set=workload.file= workload
+one.jsonl --set=workload.kind=file+--set=workload.file= workload
+some.kvt --set=selection.source=trace+--set=selection.file= selection trace
+some.db kvloan+results+list+--store= result store
+some.log kvloan+replay+ decision log
+END
+refuses 1 'some.gz: not a scenario: looks like gzip data: unpack it first' check some.gz
+refuses 1 'theirs.db: not a scenario: looks like an SQLite database' check theirs.db
+mv one.jsonl workload.json
+refuses 1 'workload.json: this is a workload, not a hardware descriptor (nearest: --set=workload.kind=file --set=workload.file=' check published-256 --set=node.hardware=./workload.json
+refuses 1 'some.log: not a workload file: looks like a kvloan decision log' check mooncake-hour --set=workload.file=some.log
 sed 's/"mode"/"target"/' "$scenarios/published-256.json" >slip.json # one member of another kind makes no other kind of it
 refuses 1 'slip.json:5: target: unknown key' check slip.json
 

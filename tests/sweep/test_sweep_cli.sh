@@ -264,6 +264,10 @@ done
 for plan in "$scenarios"/plans/*.json; do
   refuses 1 ": this is a plan, not a sweep (nearest: kvloan plan $plan)" sweep "$plan" --list
 done
+printf '{"timestamp": 0, "input_length": 9, "output_length": 1, "hash_ids": [1]}\n' >one.jsonl
+refuses 1 'one.jsonl: this is a workload, not a sweep (nearest: --set=workload.kind=file --set=workload.file=one.jsonl)' sweep one.jsonl --list
+printf '{"scenario": "one.jsonl", "grid": {"mode": ["fixed"]}}' >bad.json
+refuses 1 'one.jsonl: this is a workload, not a scenario (nearest: ' sweep bad.json --store=x.db
 refuses 1 'agent-sample: this is a scenario, not a sweep (nearest: kvloan run agent-sample)' sweep agent-sample --list
 printf '{"scenario": "grid.json", "grid": {"mode": ["fixed"]}}' >bad.json
 refuses 1 'grid.json:5: grid: this is a sweep, not a scenario (nearest: kvloan sweep grid.json)' sweep bad.json --list
