@@ -199,7 +199,7 @@ static void write_script(FILE *script, const char *numbers, const void *context)
                    kvl_text_human(number, quantile(&d->values[r][TTFT], QUANTILES * 9 / 10), 0));
   }
   if (kvl_text_columns(title) > KVL_PLOT_TITLE_MAX) {
-    (void)snprintf(title, sizeof title, "Time to first token and rate of each request, %u runs", d->count);
+    (void)snprintf(title, sizeof title, "Time to first token and rate of each request, %u run%s", d->count, kvl_text_s(d->count));
   }
   double height = height_of(d);
   (void)fputs("set multiplot\nset label 1 ", script);

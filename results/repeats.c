@@ -79,7 +79,7 @@ static const char *human(char text[KVL_TEXT_NUMBER_MAX], double value, const cha
 
 static void write_table(const struct report *r, const char *name)
 {
-  (void)fprintf(r->out, "%s: %u runs, seeds %" PRIu64 " to %" PRIu64 "\n", name, (unsigned)r->count, r->summary[0]->seed, r->summary[r->count - 1]->seed);
+  (void)fprintf(r->out, "%s: %u run%s, seeds %" PRIu64 " to %" PRIu64 "\n", name, (unsigned)r->count, kvl_text_s(r->count), r->summary[0]->seed, r->summary[r->count - 1]->seed);
   (void)fprintf(r->out, "%s\n\n", of_runs);
   char head[40], text[KVL_TEXT_NUMBER_MAX], number[KVL_TEXT_NUMBER_MAX];
   const char *group = "", *unit;

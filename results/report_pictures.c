@@ -83,13 +83,14 @@ int kvl_report_sessions(struct kvl_report *report, const char *gnuplot, const st
   struct over_time o = {line, 0};
   char see[SEE_MAX], most[KVL_TEXT_NUMBER_MAX], wait[KVL_TEXT_NUMBER_MAX];
   const struct kvl_report_key key[] = {{"decoding, all decode GPUs", kvl_report_colour(0), 1}, {"waiting for a decode slot", kvl_report_colour(3), 2}};
+  const char *decode = line->batch_max == 1.0 ? " decodes" : "s decode";
   if (line->waiting_max > 0.0) {
-    (void)snprintf(see, sizeof see, "Up to %s requests decode at once on %u decode GPU%s, and up to %s wait for a slot: where the dashed line is above zero, "
-                   "memory or a limit on sessions holds requests back.", kvl_text_human(most, line->batch_max, 1), line->gpus, line->gpus == 1 ? "" : "s",
+    (void)snprintf(see, sizeof see, "Up to %s request%s at once on %u decode GPU%s, and up to %s wait for a slot: where the dashed line is above zero, "
+                   "memory or a limit on sessions holds requests back.", kvl_text_human(most, line->batch_max, 1), decode, line->gpus, kvl_text_s(line->gpus),
                    kvl_text_human(wait, line->waiting_max, 1));
   } else {
-    (void)snprintf(see, sizeof see, "Up to %s requests decode at once on %u decode GPU%s, and none ever waits for a slot: whatever makes requests wait is not the "
-                   "decode GPUs' memory.", kvl_text_human(most, line->batch_max, 1), line->gpus, line->gpus == 1 ? "" : "s");
+    (void)snprintf(see, sizeof see, "Up to %s request%s at once on %u decode GPU%s, and none ever waits for a slot: whatever makes requests wait is not the "
+                   "decode GPUs' memory.", kvl_text_human(most, line->batch_max, 1), decode, line->gpus, kvl_text_s(line->gpus));
   }
   struct kvl_report_picture p = {.title = "Requests decoding and waiting", .see = see, .key = key, .keys = 2, .write = write_sessions, .context = &o};
   return kvl_report_draw(report, gnuplot, &p, err);

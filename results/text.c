@@ -62,6 +62,11 @@ const char *kvl_text_human(char text[KVL_TEXT_NUMBER_MAX], double value, int who
   return text;
 }
 
+const char *kvl_text_s(uint64_t count)
+{
+  return count == 1 ? "" : "s";
+}
+
 const char *kvl_text_bytes(char text[KVL_TEXT_NUMBER_MAX], double bytes)
 {
   static const char *const unit[] = {"B", "kB", "MB", "GB", "TB", "PB"};

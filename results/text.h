@@ -19,6 +19,9 @@ const char *kvl_text_count(char text[KVL_TEXT_NUMBER_MAX], uint64_t value);
 /* "1.234 GB": powers of 1,000. */
 const char *kvl_text_bytes(char text[KVL_TEXT_NUMBER_MAX], double bytes);
 
+/* What a regular noun takes after that many: "" after 1, else "s". */
+const char *kvl_text_s(uint64_t count);
+
 /* Length of the well-formed UTF-8 sequence at `text` (Unicode 15, table 3-7), 1 to 4; 0 when there is none. */
 size_t kvl_text_utf8_length(const char *text);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "results/text.h"
 #include "sim/calibrate.h"
 #include "sim/scenario_number.h"
 
@@ -266,7 +267,7 @@ static void write_rows(FILE *out, const struct kvl_calibration *c)
     const struct kvl_probe_point *p = &c->probe.point[i];
     char what[96];
     if (p->kind == KVL_PROBE_RESOLVE) {
-      (void)snprintf(what, sizeof what, "%u requests x %u, %" PRIu64 " misses each", p->batch, p->lanes, p->count);
+      (void)snprintf(what, sizeof what, "%u request%s x %u, %" PRIu64 " miss%s each", p->batch, kvl_text_s(p->batch), p->lanes, p->count, p->count == 1 ? "" : "es");
       (void)fprintf(out, "%-34s ", what);
       spread(out, p);
       (void)fputc('\n', out);

@@ -145,8 +145,8 @@ static int run_round(void *context, const struct kvl_sweep *design, bool summary
   }
   int rc = kvl_sweep_run_local(design, &call, &outcome, err);
   if (rc == 0 && outcome.interrupted) {
-    rc = kvl_err_set(err, -EINTR, "interrupted with %u of %u runs of %s stored; the same command goes on", (unsigned)(outcome.complete + outcome.failed),
-                     (unsigned)outcome.tasks, design->name);
+    rc = kvl_err_set(err, -EINTR, "interrupted with %u of %u run%s of %s stored; the same command goes on", (unsigned)(outcome.complete + outcome.failed),
+                     (unsigned)outcome.tasks, kvl_text_s(outcome.tasks), design->name);
   }
   return rc != 0 ? rc : kvl_design_read(c->store, design, take_result, cell, err);
 }

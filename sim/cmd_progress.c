@@ -1,3 +1,4 @@
+#include "results/text.h"
 #include "sim/cmd_progress.h"
 
 #include <inttypes.h>
@@ -40,7 +41,7 @@ void kvl_cmd_progress_show(void *context, uint64_t now_ns, uint64_t done, uint64
   }
   p->last_done = done;
   double elapsed = seconds_between(&p->started, &t);
-  fprintf(stderr, "\r%s%8.1f s simulated, %" PRIu64 " of %" PRIu64 " requests done", p->what, (double)now_ns / 1e9, done, total);
+  fprintf(stderr, "\r%s%8.1f s simulated, %" PRIu64 " of %" PRIu64 " request%s done", p->what, (double)now_ns / 1e9, done, total, kvl_text_s(total));
   if (done != 0 && total != 0) {
     fprintf(stderr, ", %.0f s to go   ", elapsed / (double)done * (double)(total - done));
   }

@@ -115,7 +115,7 @@ static int replay(const char *path, const struct kvl_run_options *options, int f
     write_tsv(&result.report, rows, count);
   }
   if (result.report.steps_differ != 0) {
-    fprintf(stderr, "%s: %" PRIu64 " steps have other counts; %s\n", path, result.report.steps_differ, result.report.first_difference);
+    fprintf(stderr, "%s: %" PRIu64 " step%s other counts; %s\n", path, result.report.steps_differ, result.report.steps_differ == 1 ? " has" : "s have", result.report.first_difference);
   }
   if (result.run.mismatches != 0) {
     fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " rows read back hold other bytes; the first: %s\n", path, result.run.mismatches,

@@ -46,7 +46,7 @@ static void print_notes(const struct kvl_scenario_doc *doc, const struct kvl_run
     fprintf(stderr, "note: %s\n", note);
   }
   if (r->engine.status == KVL_RUN_INTERRUPTED) {
-    fprintf(stderr, "kvloan run: ended early at %.3f s of simulated time; %" PRIu64 " requests were cut short\n", s->simulated_s, s->requests_aborted);
+    fprintf(stderr, "kvloan run: ended early at %.3f s of simulated time; %" PRIu64 " request%s cut short\n", s->simulated_s, s->requests_aborted, s->requests_aborted == 1 ? " was" : "s were");
   }
   if ((r->estimates & KVL_ESTIMATE_ROOFLINE) != 0) {
     fprintf(stderr, "note: compute times are roofline estimates, not measurements\n");

@@ -9,6 +9,7 @@
 
 #include "backend/base/nearest.h"
 #include "results/rows.h"
+#include "results/text.h"
 #include "sim/cmd.h"
 #include "sim/cmd_options.h"
 #include "sim/results_sweep.h"
@@ -72,7 +73,7 @@ static int take_shard(void *to, const char *word)
     return 2;
   }
   if (index > count) {
-    fprintf(stderr, "kvloan sweep: --shard=%s: there are %u shards (nearest: --shard=%u/%u)\n", word, (unsigned)count, (unsigned)count, (unsigned)count);
+    fprintf(stderr, "kvloan sweep: --shard=%s: there %s %u shard%s (nearest: --shard=%u/%u)\n", word, count == 1 ? "is" : "are", (unsigned)count, kvl_text_s(count), (unsigned)count, (unsigned)count);
     return 2;
   }
   *share = (struct kvl_sweep_share){index - 1, count};
@@ -213,9 +214,9 @@ static void tell_end(const struct kvl_sweep *s, const struct kvl_sweep_call *c, 
 {
   uint32_t done = out->complete + out->failed;
   if (out->interrupted) {
-    fprintf(stderr, "kvloan sweep: ended early with %u of %u runs stored; the same command goes on\n", (unsigned)done, (unsigned)out->tasks);
+    fprintf(stderr, "kvloan sweep: ended early with %u of %u run%s stored; the same command goes on\n", (unsigned)done, (unsigned)out->tasks, kvl_text_s(out->tasks));
   } else if (!c->quiet) {
-    fprintf(stderr, "%s: %u of %u runs complete", s->name, (unsigned)out->complete, (unsigned)out->tasks);
+    fprintf(stderr, "%s: %u of %u run%s complete", s->name, (unsigned)out->complete, (unsigned)out->tasks, kvl_text_s(out->tasks));
     if (out->failed > 0) {
       fprintf(stderr, ", %u failed", (unsigned)out->failed);
     }
@@ -234,7 +235,7 @@ static int run(const struct kvl_sweep *s, const struct options *o)
     while (s->reason[p] == NULL) {
       p++;
     }
-    fprintf(stderr, "note: %u of %u points cannot be run; point %u: %s\n", (unsigned)s->impossible, (unsigned)s->points, (unsigned)p + 1, s->reason[p]);
+    fprintf(stderr, "note: %u of %u point%s cannot be run; point %u: %s\n", (unsigned)s->impossible, (unsigned)s->points, kvl_text_s(s->points), (unsigned)p + 1, s->reason[p]);
   }
   int rc = slurm ? kvl_sweep_run_slurm(s, c, &stored, &err) : kvl_sweep_run_local(s, c, &out, &err);
   if (rc != 0) {
@@ -253,7 +254,7 @@ static int run(const struct kvl_sweep *s, const struct options *o)
     return 130;
   }
   if (rc == 0 && failed > 0 && !c->failed_ok) {
-    fprintf(stderr, "kvloan sweep: %u runs failed: the table says why; --retry-failed runs them again\n", (unsigned)failed);
+    fprintf(stderr, "kvloan sweep: %u run%s failed: the table says why; --retry-failed runs %s again\n", (unsigned)failed, kvl_text_s(failed), failed == 1 ? "it" : "them");
     return 1;
   }
   return rc;

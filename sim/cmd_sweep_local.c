@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "results/text.h"
 #include "sim/cmd_sweep.h"
 #include "sim/run.h"
 #include "sim/version.h"
@@ -263,7 +264,7 @@ static void show(struct local *l, bool last)
     return;
   }
   uint32_t done = l->out->complete + l->out->failed;
-  fprintf(stderr, "\r%.40s: %u of %u runs, %u at work", l->sweep->name, (unsigned)done, (unsigned)l->out->tasks, (unsigned)l->running);
+  fprintf(stderr, "\r%.40s: %u of %u run%s, %u at work", l->sweep->name, (unsigned)done, (unsigned)l->out->tasks, kvl_text_s(l->out->tasks), (unsigned)l->running);
   if (l->out->failed > 0) {
     fprintf(stderr, ", %u failed", (unsigned)l->out->failed);
   }
@@ -389,7 +390,8 @@ static int begin(struct local *l, struct kvl_err *err)
     }
   }
   if (rc == 0 && !call->quiet && l->out->complete + l->out->failed > 0) {
-    fprintf(stderr, "%s: %u of %u runs are in %s already\n", s->name, (unsigned)(l->out->complete + l->out->failed), (unsigned)l->out->tasks, call->store);
+    fprintf(stderr, "%s: %u of %u run%s %s in %s already\n", s->name, (unsigned)(l->out->complete + l->out->failed), (unsigned)l->out->tasks, kvl_text_s(l->out->tasks),
+            l->out->complete + l->out->failed == 1 ? "is" : "are", call->store);
   }
   return rc != 0 ? rc : make_folder(l, err);
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backend/base/place.h"
+#include "results/text.h"
 #include "sim/cmd_sweep.h"
 
 extern char **environ;
@@ -306,7 +307,7 @@ static int wait_for_job(const struct slurm *s, struct kvl_err *err)
     }
     silence = 0;
     if (terminal) {
-      fprintf(stderr, "\r%.40s, job %s: %u shards running, %u waiting\033[K", s->sweep->name, s->job, (unsigned)running, (unsigned)waiting);
+      fprintf(stderr, "\r%.40s, job %s: %u shard%s running, %u waiting\033[K", s->sweep->name, s->job, (unsigned)running, kvl_text_s(running), (unsigned)waiting);
     }
     /* a task that is being requeued can be out of sight for a moment */
     quiet_twice = running + waiting == 0 ? quiet_twice + 1 : 0;
@@ -346,8 +347,8 @@ static int gather(const struct slurm *s, struct kvl_err *err)
     code = kvl_results_merge_into(s->call->store, in, stores, s->call->quiet, err);
   }
   if (code == 0 && missing_all > 0) {
-    code = kvl_err_set(err, -EIO, "%u runs of %u shards are missing; the first of them says why in %s/shard-%u.log; the same command submits these shards again",
-                       (unsigned)missing_all, (unsigned)shards_missing, s->folder, (unsigned)first_missing + 1);
+    code = kvl_err_set(err, -EIO, "%u run%s of %u shard%s not there; the first of them says why in %s/shard-%u.log; the same command submits what is missing",
+                       (unsigned)missing_all, kvl_text_s(missing_all), (unsigned)shards_missing, kvl_text_s(shards_missing), s->folder, (unsigned)first_missing + 1);
   }
   free(in);
   free(path);
@@ -429,7 +430,7 @@ int kvl_sweep_run_slurm(const struct kvl_sweep *sweep, const struct kvl_sweep_ca
     if (code == 0 && count > 0) {
       code = submit(s, list, err);
       if (code == 0 && !call->quiet) {
-        fprintf(stderr, "job %s: %u of %u shards submitted, logs in %s\n", s->job, (unsigned)count, (unsigned)s->shards, s->folder);
+        fprintf(stderr, "job %s: %u of %u shard%s submitted, logs in %s\n", s->job, (unsigned)count, (unsigned)s->shards, kvl_text_s(s->shards), s->folder);
       }
     }
   }

@@ -115,10 +115,10 @@ int kvl_design_run(const struct kvl_sweep *design, const struct kvl_sweep_call *
   }
   rc = kvl_sweep_run_local(design, &call, &outcome, err);
   if (rc == 0 && outcome.interrupted) {
-    rc = folder[0] != '\0' ? kvl_err_set(err, -EINTR, "ended early after %u of %u runs (with --store=FILE the same command goes on)",
-                                         (unsigned)(outcome.complete + outcome.failed), (unsigned)outcome.tasks)
-                           : kvl_err_set(err, -EINTR, "ended early with %u of %u runs stored; the same command goes on",
-                                         (unsigned)(outcome.complete + outcome.failed), (unsigned)outcome.tasks);
+    rc = folder[0] != '\0' ? kvl_err_set(err, -EINTR, "ended early after %u of %u run%s (with --store=FILE the same command goes on)",
+                                         (unsigned)(outcome.complete + outcome.failed), (unsigned)outcome.tasks, kvl_text_s(outcome.tasks))
+                           : kvl_err_set(err, -EINTR, "ended early with %u of %u run%s stored; the same command goes on",
+                                         (unsigned)(outcome.complete + outcome.failed), (unsigned)outcome.tasks, kvl_text_s(outcome.tasks));
   }
   rc = rc != 0 ? rc : kvl_design_read(call.store, design, take_cell, cell, err);
   if (sweep != NULL) {

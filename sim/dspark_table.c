@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/text.h"
 #include "sim/run.h"
 #include "sim/scenario.h"
 
@@ -169,7 +170,7 @@ int kvl_dspark_table_build(const struct kvl_dspark_table_options *o, struct kvl_
       uint64_t step_ns = 0, draft_ns = 0;
       if (o->say != NULL) {
         char what[96];
-        (void)snprintf(what, sizeof what, "%u requests, %u of %u drafts verified", batch[b], k, drafts);
+        (void)snprintf(what, sizeof what, "%u request%s, %u of %u draft%s verified", batch[b], kvl_text_s(batch[b]), k, drafts, kvl_text_s(drafts));
         o->say(o->say_context, what);
       }
       rc = measure(o, batch[b], k, &step_ns, &draft_ns, err);

@@ -232,11 +232,11 @@ void kvl_explain_workload(const struct kvl_scenario *s, char *text, size_t size)
   (void)kvl_text_count(requests, s->workload.requests);
   switch (s->workload.kind) {
   case KVL_WORK_CLOSED:
-    (void)snprintf(text, size, "%s requests of %s, %s at a time", requests, sizes, kvl_text_count(n, s->workload.concurrency));
+    (void)snprintf(text, size, "%s request%s of %s, %s at a time", requests, kvl_text_s(s->workload.requests), sizes, kvl_text_count(n, s->workload.concurrency));
     return;
   case KVL_WORK_POISSON:
   case KVL_WORK_GAMMA:
-    (void)snprintf(text, size, "%s requests of %s, arriving %s a second (%s)", requests, sizes, kvl_text_human(n, s->workload.rate_per_s, 0),
+    (void)snprintf(text, size, "%s request%s of %s, arriving %s a second (%s)", requests, kvl_text_s(s->workload.requests), sizes, kvl_text_human(n, s->workload.rate_per_s, 0),
                    s->workload.kind == KVL_WORK_POISSON ? "Poisson" : "gamma");
     return;
   case KVL_WORK_FILE: {
@@ -246,7 +246,7 @@ void kvl_explain_workload(const struct kvl_scenario *s, char *text, size_t size)
       used += snprintf(text + used, size - (size_t)used, ", the first %s", requests);
     }
     if (s->workload.concurrency > 0 && used > 0 && (size_t)used < size) {
-      (void)snprintf(text + used, size - (size_t)used, ", %s sessions at a time", kvl_text_count(n, s->workload.concurrency));
+      (void)snprintf(text + used, size - (size_t)used, ", %s session%s at a time", kvl_text_count(n, s->workload.concurrency), kvl_text_s(s->workload.concurrency));
     }
     return;
   }

@@ -550,11 +550,11 @@ void kvl_what_if_advice(const struct kvl_what_if *w, char *text, size_t size)
   if (!w->pressed) {
     char pressure[96] = "";
     if (w->stored_sessions > 0) {
-      (void)snprintf(pressure, sizeof pressure, " (up to %u sessions on a decode GPU)", w->stored_sessions);
+      (void)snprintf(pressure, sizeof pressure, " (up to %u session%s on a decode GPU)", w->stored_sessions, kvl_text_s(w->stored_sessions));
     }
-    (void)snprintf(text, size, "No setting is named, nor hardware: %llu requests do not press on the pool as the stored run did%s, and what helps them may do harm there. "
-                   "--requests=%llu is the least that would do.", (unsigned long long)w->requests,
-                   pressure, (unsigned long long)w->requests_at_least);
+    (void)snprintf(text, size, "No setting is named, nor hardware: %llu request%s not press on the pool as the stored run did%s, and what helps %s may do harm there. "
+                   "--requests=%llu is the least that would do.", (unsigned long long)w->requests, w->requests == 1 ? " does" : "s do",
+                   pressure, w->requests == 1 ? "it" : "them", (unsigned long long)w->requests_at_least);
     return;
   }
   if (w->best < 0 && t != NULL) {

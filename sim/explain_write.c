@@ -175,7 +175,7 @@ static void table_tries(FILE *out, const struct kvl_what_if *w)
     (void)fputs("  (from the first completion to the last submission; the columns are of whole runs, where the last answers of an open loop count as well)\n", out);
   }
   if (w->requests > 0) {
-    (void)fprintf(out, "  (%" PRIu64 " requests each, so the first line is not the stored run%s)\n", w->requests,
+    (void)fprintf(out, "  (%" PRIu64 " request%s each, so the first line is not the stored run%s)\n", w->requests, kvl_text_s(w->requests),
                   w->pressed ? "" : ", nor are the gains those that it would have: the pool is not pressed as it was");
   }
   (void)fprintf(out, "  %-40s", "");

@@ -359,8 +359,8 @@ static void put_why(struct pen *p, const struct kvl_plan_search *s, const struct
     uint64_t tokens = sc->workload.kind == KVL_WORK_FILE ? input + output : most;
     kvl_session_bytes(sc, tokens, &b);
     bool resident = sc->mode == KVL_MODE_RESIDENT;
-    put_line(p, "sessions", "%" PRIu64 " sessions of %" PRIu64 " tokens fit a decode GPU, %" PRIu64 " in all; the limit is %s (a session takes %s of the %s that a decode GPU has for KV%s)",
-             c->fit, tokens, c->fit_all, c->bound_by, kvl_text_bytes(a, (double)(resident ? b.resident : b.fixed)),
+    put_line(p, "sessions", "%" PRIu64 " session%s of %" PRIu64 " tokens %s a decode GPU, %" PRIu64 " in all; the limit is %s (a session takes %s of the %s that a decode GPU has for KV%s)",
+             c->fit, kvl_text_s(c->fit), tokens, c->fit == 1 ? "fits" : "fit", c->fit_all, c->bound_by, kvl_text_bytes(a, (double)(resident ? b.resident : b.fixed)),
              kvl_text_bytes(d, (double)kvl_pool_bytes(sc)), resident ? "" : "; what is left is lent in adaptive mode");
   }
   put_text(p, "run", run);
@@ -389,7 +389,7 @@ static void put_buy(struct pen *p, const struct kvl_plan_search *s, const struct
   if (resident) {
     put_text(p, "host_memory", "none for KV: every history stays in HBM");
   } else {
-    put_line(p, "host_memory", "%s pinned for the %" PRIu64 " sessions held at once (%s each%s)", kvl_text_bytes(a, (double)bytes), held, kvl_text_bytes(d, (double)b.host),
+    put_line(p, "host_memory", "%s pinned for the %" PRIu64 " session%s held at once (%s each%s)", kvl_text_bytes(a, (double)bytes), held, kvl_text_s(held), kvl_text_bytes(d, (double)b.host),
              sc->workload.kind == KVL_WORK_FILE ? ", of the mean size" : "");
   }
   put_number(p, "link_gb_per_s_mean", seconds > 0 ? (double)sum->host_link_bytes / seconds / 1e9 : 0);
@@ -701,7 +701,7 @@ static void put_notes(struct pen *p, const struct kvl_plan_search *s, const stru
     }
     for (int i = 0; i < 2; i++) {
       if (at_the_edge(s, gpus[i], &value)) {
-        put_line(p, NULL, "Fewer than %" PRIu64 " GPUs for %s were not searched: \"search\": {\"%s\": [...]} in the plan does that.", value, i == 0 ? "decoding" : "prefill",
+        put_line(p, NULL, "Fewer than %" PRIu64 " GPU%s for %s were not searched: \"search\": {\"%s\": [...]} in the plan does that.", value, kvl_text_s(value), i == 0 ? "decoding" : "prefill",
                  s->plan->axis[gpus[i]].label);
       }
     }

@@ -31,7 +31,8 @@ void kvl_report_cautions(struct kvl_report *r, const struct kvl_stored_run *run,
     kvl_report_note(r, "%sA table, a curve or a whole cost profile was used outside of what it was made for: times are extrapolated (the notes of kvloan run say which).", prefix);
   }
   if (s->requests_aborted > 0) {
-    kvl_report_note(r, "%s%" PRIu64 " of %" PRIu64 " requests were aborted.", prefix, s->requests_aborted, s->requests_aborted + s->requests_completed);
+    kvl_report_note(r, "%s%" PRIu64 " of %" PRIu64 " request%s %s aborted.", prefix, s->requests_aborted, s->requests_aborted + s->requests_completed,
+                    kvl_text_s(s->requests_aborted + s->requests_completed), s->requests_aborted == 1 ? "was" : "were");
   }
 }
 
@@ -124,7 +125,7 @@ void kvl_report_what_if(struct kvl_report *r, const struct kvl_what_if *w)
   kvl_report_text(r, "Each line is a run of its own with one thing changed, not a rule of thumb; the last column is the gain in %s%s. Bounds are what nobody can buy: they say how much is "
                   "there to be had. A change that loses more elsewhere than it gains is a trade.", kvl_objective_meaning(w->objective), kvl_what_if_window(w));
   if (w->requests > 0) {
-    kvl_report_note(r, "The re-runs are cut to %" PRIu64 " requests, so the first line is not the stored run%s.", w->requests,
+    kvl_report_note(r, "The re-runs are cut to %" PRIu64 " request%s, so the first line is not the stored run%s.", w->requests, kvl_text_s(w->requests),
                     w->pressed ? "" : ", nor are the gains those that it would have: the pool is not pressed as it was");
   }
   kvl_report_table(r, columns, 2 + KVL_TRY_COLUMNS + 1, "llrrrrrl");

@@ -20,8 +20,8 @@ static void asked(struct kvl_report *r, const struct kvl_scenario *s)
                    kvl_text_count(hot, s->policy.hot_rows));
   }
   kvl_report_section(r, "What was asked");
-  kvl_report_text(r, "How does %s serve %s, in %s mode, on %u prefill and %u decode GPUs (%s; %s of HBM for KV each%s)?", s->model.name, workload, kvl_mode_name(s->mode),
-                  s->node.prefill_gpus, s->node.decode_gpus, s->hardware.name, kvl_text_bytes(pool, (double)s->node.kv_pool_bytes), caches);
+  kvl_report_text(r, "How does %s serve %s, in %s mode, on %u prefill and %u decode GPU%s (%s; %s of HBM for KV each%s)?", s->model.name, workload, kvl_mode_name(s->mode),
+                  s->node.prefill_gpus, s->node.decode_gpus, kvl_text_s(s->node.decode_gpus), s->hardware.name, kvl_text_bytes(pool, (double)s->node.kv_pool_bytes), caches);
   if (s->note[0] != '\0') {
     kvl_report_text(r, "%s.", s->note);
   }
@@ -58,7 +58,7 @@ static void answer(struct kvl_report *r, const struct kvl_report_source *src, co
   kvl_report_number(r, "Host links busy", a, "%", remark);
   (void)snprintf(a, sizeof a, "%.0f", 100.0 * s->prefill_busy_share);
   kvl_report_number(r, "Prefill GPUs busy", a, "%", s->prefill_busy_share >= 0.85 ? "near its end" : NULL);
-  (void)snprintf(remark, sizeof remark, "%s requests", kvl_text_count(b, s->requests_completed));
+  (void)snprintf(remark, sizeof remark, "%s request%s", kvl_text_count(b, s->requests_completed), kvl_text_s(s->requests_completed));
   kvl_report_number(r, "Simulated", kvl_text_human(a, s->simulated_s, 0), "s", remark);
 }
 

@@ -107,7 +107,7 @@ static void asked(struct kvl_report *r, const struct view *v)
   static const char *const columns[] = {"key", "values"};
   const struct kvl_sweep_table *t = v->table;
   kvl_report_section(r, "What was asked");
-  kvl_report_text(r, "Which of %u points of %s is best, each run %u time%s?%s%s%s", t->points, t->sweep->scenario, t->repeats, t->repeats == 1 ? "" : "s",
+  kvl_report_text(r, "Which of %u point%s of %s is best, each run %u time%s?%s%s%s", t->points, kvl_text_s(t->points), t->sweep->scenario, t->repeats, kvl_text_s(t->repeats),
                   t->sweep->note[0] != '\0' ? " " : "", t->sweep->note, t->sweep->note[0] != '\0' ? "." : "");
   kvl_report_table(r, columns, 2, "ll");
   for (uint32_t k = 0; k < t->keys; k++) {
@@ -162,29 +162,30 @@ static void answer(struct kvl_report *r, const struct kvl_report_source *src, co
     kvl_report_text(r, "Fastest answers (the rate that nine requests in ten reach): %s, %s tok/s.", point_name(name, v->table, rate),
                     kvl_text_human(a, v->mean[rate][RATE], 0));
     kvl_report_text(r, "Shortest wait for the first token (p90): %s, %s s.", point_name(name, v->table, ttft), kvl_text_human(a, v->mean[ttft][TTFT], 0));
-    kvl_report_text(r, "%u of the %u points are on the front between output and rate: no other point is better in both.", front, v->table->points);
+    kvl_report_text(r, "%u of the %u point%s %s on the front between output and rate: no other point is better in both.", front, v->table->points,
+                    kvl_text_s(v->table->points), front == 1 ? "is" : "are");
   }
-  uint32_t estimates = 0, outside = 0;
-  for (uint32_t i = 0; i < v->table->points * v->table->repeats; i++) {
+  uint32_t estimates = 0, outside = 0, runs = v->table->points * v->table->repeats;
+  for (uint32_t i = 0; i < runs; i++) {
     const struct kvl_stored_task *task = &v->table->task[i];
     estimates += task->has_summary && task->summary.compute_is_estimate;
     outside += task->has_summary && task->summary.is_extrapolated;
   }
   if (estimates > 0) {
-    kvl_report_note(r, "In %u of %u runs step times are an estimate (a roofline over descriptors), neither measured nor fitted.", estimates, v->table->points * v->table->repeats);
+    kvl_report_note(r, "In %u of %u run%s step times are an estimate (a roofline over descriptors), neither measured nor fitted.", estimates, runs, kvl_text_s(runs));
   }
   if (outside > 0) {
-    kvl_report_note(r, "In %u of %u runs a table, a curve or the cost profile was used outside of what it was made for: times are extrapolated.", outside,
-                    v->table->points * v->table->repeats);
+    kvl_report_note(r, "In %u of %u run%s a table, a curve or the cost profile was used outside of what it was made for: times are extrapolated.", outside,
+                    runs, kvl_text_s(runs));
   }
   if (output != UINT32_MAX) {
     stand_ins(r, src, v, output);
   }
   if (v->failed > 0) {
-    kvl_report_note(r, "%u of %u runs failed; the reasons are at the end.", v->failed, v->table->points * v->table->repeats);
+    kvl_report_note(r, "%u of %u run%s failed; the reasons are at the end.", v->failed, runs, kvl_text_s(runs));
   }
   if (v->missing > 0) {
-    kvl_report_note(r, "%u of %u runs are not there yet: kvloan sweep goes on where it was.", v->missing, v->table->points * v->table->repeats);
+    kvl_report_note(r, "%u of %u run%s not there yet: kvloan sweep goes on where it was.", v->missing, runs, kvl_text_s(runs));
   }
 }
 
@@ -526,9 +527,9 @@ int kvl_report_of_sweep(struct kvl_report **report, const struct kvl_report_sour
   *report = NULL;
   int rc = read_view(&v, err);
   if (rc == 0) {
-    (void)snprintf(title, sizeof title, "%.200s: %u points", table->sweep->name, table->points);
-    (void)snprintf(subtitle, sizeof subtitle, "Sweep %" PRId64 ", %u of %u runs complete, kvloan %.60s", table->sweep->id, v.complete, table->points * table->repeats,
-                   table->sweep->build);
+    (void)snprintf(title, sizeof title, "%.200s: %u point%s", table->sweep->name, table->points, kvl_text_s(table->points));
+    (void)snprintf(subtitle, sizeof subtitle, "Sweep %" PRId64 ", %u of %u run%s complete, kvloan %.60s", table->sweep->id, v.complete, table->points * table->repeats,
+                   kvl_text_s((uint64_t)table->points * table->repeats), table->sweep->build);
     *report = kvl_report_create("Sweep", src->title != NULL ? src->title : title, subtitle);
     rc = *report == NULL ? kvl_err_set(err, -ENOMEM, "out of memory for the report") : 0;
   }

@@ -5,18 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "results/text.h"
 #include "sim/cmd_sweep.h"
 
 enum { BUSY_MS = 60000 };
 
 static void tell(const char *out, const struct kvl_merge_count *count)
 {
-  fprintf(stderr, "%s: %u runs brought in", out, (unsigned)count->runs);
+  fprintf(stderr, "%s: %u run%s brought in", out, (unsigned)count->runs, kvl_text_s(count->runs));
   if (count->tasks > 0) {
-    fprintf(stderr, ", with %u results of sweeps", (unsigned)count->tasks);
+    fprintf(stderr, ", with %u result%s of sweeps", (unsigned)count->tasks, kvl_text_s(count->tasks));
   }
   if (count->plans > 0) {
-    fprintf(stderr, ", with %u answer%s of plans", (unsigned)count->plans, count->plans == 1 ? "" : "s");
+    fprintf(stderr, ", with %u answer%s of plans", (unsigned)count->plans, kvl_text_s(count->plans));
   }
   if (count->runs_there > 0) {
     fprintf(stderr, ", %u were there", (unsigned)count->runs_there);

@@ -5,6 +5,7 @@
 
 #include "backend/base/nearest.h"
 #include "results/plot.h"
+#include "results/text.h"
 #include "sim/cmd_results.h"
 
 static void note_names(const struct kvl_stored_run *const *runs, uint32_t count)
@@ -51,7 +52,7 @@ int kvl_results_plot(const struct kvl_results_call *call)
     code = kvl_plot_modes(&plot, runs, count, &left_out, &err);
     note_names(runs, code == 0 ? count : 0);
     if (code == 0 && left_out > 0) {
-      fprintf(stderr, "note: %u of %u runs left out: no concurrency, no summary, or a newer run of the same mode and concurrency\n", left_out, count);
+      fprintf(stderr, "note: %u of %u run%s left out: no concurrency, no summary, or a newer run of the same mode and concurrency\n", left_out, count, kvl_text_s(count));
     }
   }
   if (code != 0) {

@@ -45,7 +45,7 @@ static void find_tokens(const struct kvl_scenario *s, struct facts *f)
   }
   f->tokens = rc == 0 ? extent.tokens_max : TOKENS_WHEN_UNKNOWN;
   if (rc == 0) {
-    (void)snprintf(f->tokens_why, sizeof f->tokens_why, "the largest of %" PRIu64 " requests in %s", extent.requests, s->workload.path);
+    (void)snprintf(f->tokens_why, sizeof f->tokens_why, "the largest of %" PRIu64 " request%s in %s", extent.requests, kvl_text_s(extent.requests), s->workload.path);
     f->mean_in = extent.requests > 0 ? extent.input_tokens / extent.requests : 0;
     f->mean_out = extent.requests > 0 ? extent.output_tokens / extent.requests : 0;
   } else {
@@ -207,12 +207,12 @@ static const char *value_text(const struct kvl_scenario_doc *doc, uint32_t key, 
   }
   if (k->type == KVL_KEY_CURVE) {
     const struct kvl_curve *curve = (const struct kvl_curve *)(const void *)((const char *)s + k->offset);
-    (void)snprintf(buffer, KVL_VALUE_TEXT_MAX, "%u points", (unsigned)curve->n);
+    (void)snprintf(buffer, KVL_VALUE_TEXT_MAX, "%u point%s", (unsigned)curve->n, kvl_text_s(curve->n));
     return buffer;
   }
   if (k->type == KVL_KEY_GATHERS) {
     const struct kvl_gather_table *g = (const struct kvl_gather_table *)(const void *)((const char *)s + k->offset);
-    (void)snprintf(buffer, KVL_VALUE_TEXT_MAX, "%u points", (unsigned)(g->sizes * g->ranges * g->counts));
+    (void)snprintf(buffer, KVL_VALUE_TEXT_MAX, "%u point%s", (unsigned)(g->sizes * g->ranges * g->counts), kvl_text_s((uint64_t)g->sizes * g->ranges * g->counts));
     return buffer;
   }
   const char *text = kvl_scenario_value_text(k, s, buffer);
@@ -350,11 +350,11 @@ static void table_rates(FILE *out, const struct kvl_scenario *s, const struct fa
     (void)fprintf(out, "%s %-12s", stage == (int)r->least ? "*" : " ", kvl_rate_stage_name((enum kvl_rate_stage)stage));
     (void)(none ? fprintf(out, "%12s  takes no time in this cost profile", "-") : fprintf(out, "%12.4g  %s", r->per_s[stage], what[stage]));
     if (stage == KVL_RATE_PREFILL && !none) {
-      (void)fprintf(out, ": %.4g ms each, %u GPUs", r->prefill_ms, (unsigned)s->node.prefill_gpus);
+      (void)fprintf(out, ": %.4g ms each, %u GPU%s", r->prefill_ms, (unsigned)s->node.prefill_gpus, kvl_text_s(s->node.prefill_gpus));
     } else if (stage == KVL_RATE_DECODE && !none) {
       (void)fprintf(out, " of %s: %.4g ms a step, ", grouped(r->batch, a), r->step_ms);
       (void)(s->speculation.method == KVL_SPECULATION_NONE ? fprintf(out, "one token each") : fprintf(out, "%.3g tokens each", r->tokens_per_step));
-      (void)fprintf(out, ", %u GPUs", (unsigned)s->node.decode_gpus);
+      (void)fprintf(out, ", %u GPU%s", (unsigned)s->node.decode_gpus, kvl_text_s(s->node.decode_gpus));
     }
     (void)fputc('\n', out);
   }
@@ -420,9 +420,9 @@ static void write_table(FILE *out, const struct kvl_scenario_doc *doc, const str
   const struct kvl_model *m = &s->model;
   char a[SMALL_TEXT], b[SMALL_TEXT], c[SMALL_TEXT], per_token[KVL_DECIMAL_MAX], rows[KVL_DECIMAL_MAX], index[KVL_DECIMAL_MAX];
   (void)fprintf(out, "%s%s%s\n\n", s->name, s->note[0] != '\0' ? ": " : "", s->note);
-  (void)fprintf(out, "  model     %s: %u layers, %u selections a query\n            %s\n", m->name, (unsigned)m->layers,
-                (unsigned)m->selection.points, m->source);
-  (void)fprintf(out, "  node      %u prefill + %u decode GPUs, %s: %s\n", (unsigned)s->node.prefill_gpus, (unsigned)s->node.decode_gpus,
+  (void)fprintf(out, "  model     %s: %u layer%s, %u selection%s a query\n            %s\n", m->name, (unsigned)m->layers, kvl_text_s(m->layers),
+                (unsigned)m->selection.points, kvl_text_s(m->selection.points), m->source);
+  (void)fprintf(out, "  node      %u prefill + %u decode GPU%s, %s: %s\n", (unsigned)s->node.prefill_gpus, (unsigned)s->node.decode_gpus, kvl_text_s(s->node.decode_gpus),
                 s->hardware.name, s->hardware.source);
   (void)fprintf(out, "  costs     %s: %s\n", s->costs.name, s->costs.source);
   if (s->costs.compute == KVL_COMPUTE_ROOFLINE) {

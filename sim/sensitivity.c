@@ -244,10 +244,10 @@ static void base_label(const struct pick *p, const struct kvl_key *key, char lab
 {
   char text[KVL_VALUE_TEXT_MAX];
   if (key->type == KVL_KEY_CURVE) {
-    (void)snprintf(label, KVL_VARY_LABEL, "%u points", (unsigned)((const struct kvl_curve *)field(p->doc, key))->n);
+    (void)snprintf(label, KVL_VARY_LABEL, "%u point%s", (unsigned)((const struct kvl_curve *)field(p->doc, key))->n, kvl_text_s(((const struct kvl_curve *)field(p->doc, key))->n));
   } else if (key->type == KVL_KEY_GATHERS) {
     const struct kvl_gather_table *g = field(p->doc, key);
-    (void)snprintf(label, KVL_VARY_LABEL, "%u points", (unsigned)(g->sizes * g->ranges * g->counts));
+    (void)snprintf(label, KVL_VARY_LABEL, "%u point%s", (unsigned)(g->sizes * g->ranges * g->counts), kvl_text_s((uint64_t)g->sizes * g->ranges * g->counts));
   } else {
     const char *value = kvl_scenario_value_text(key, &p->doc->scenario, text);
     size_t n = strlen(value), quoted = n >= 2 && value[0] == '"' ? 1 : 0;

@@ -70,8 +70,8 @@ static void write_table(FILE *out, const char *title, const struct kvl_sensitivi
 {
   char number[KVL_TEXT_NUMBER_MAX], text[64];
   bool any_inside = false;
-  (void)fprintf(out, "%s: %u numbers that are calibrated or open, each moved by itself\n", title, (unsigned)s->count);
-  (void)fprintf(out, "%u run%s of each value, seed%s %" PRIu64, (unsigned)repeats, repeats == 1 ? "" : "s", repeats == 1 ? "" : "s", seed);
+  (void)fprintf(out, "%s: %u number%s calibrated or open, each moved by itself\n", title, (unsigned)s->count, s->count == 1 ? " that is" : "s that are");
+  (void)fprintf(out, "%u run%s of each value, seed%s %" PRIu64, (unsigned)repeats, kvl_text_s(repeats), kvl_text_s(repeats), seed);
   if (repeats > 1) {
     (void)fprintf(out, " to %" PRIu64 "; effects in %% of the base, +- the %s %% interval of the differences seed by seed", seed + repeats - 1,
                   kvl_text_double(number, 100.0 * confidence));

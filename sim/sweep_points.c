@@ -375,7 +375,8 @@ int kvl_sweep_resolve(struct kvl_sweep *sweep, struct kvl_err *err)
   }
   free(text);
   if (rc == 0 && sweep->impossible == sweep->points) {
-    rc = kvl_err_set(err, -EINVAL, "%s: none of its %u points can be run; the first: %s", sweep->file, (unsigned)sweep->points, sweep->reason[0]);
+    rc = sweep->points == 1 ? kvl_err_set(err, -EINVAL, "%s: its one point cannot be run: %s", sweep->file, sweep->reason[0])
+                            : kvl_err_set(err, -EINVAL, "%s: none of its %u points can be run; the first: %s", sweep->file, (unsigned)sweep->points, sweep->reason[0]);
   }
   return rc;
 }

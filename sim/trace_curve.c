@@ -289,11 +289,11 @@ static double percent(const struct kvl_miss_count *count)
 
 static void print_table(const struct curve *v)
 {
-  printf("%s; %u of %u sessions, steps %u to %u; misses in %% of selected rows\n", v->source, v->sessions, v->sessions_of, v->warm, v->steps);
+  printf("%s; %u of %u session%s, steps %u to %u; misses in %% of selected rows\n", v->source, v->sessions, v->sessions_of, kvl_text_s(v->sessions_of), v->warm, v->steps);
   for (uint32_t i = 0; i < v->caches; i++) {
     const struct cache_curve *c = &v->cache[i];
     printf("\ncache %u%s: %u selection%s of %u rows a step, history of %u rows\n", c->cache, c->like > 1 ? " (and those like it)" : "", c->points,
-           c->points == 1 ? "" : "s", c->k, c->rows);
+           kvl_text_s(c->points), c->k, c->rows);
     printf("%8s %8s", "hot/k", "hot_rows");
     for (int p = 0; p < KVL_MISS_POLICIES; p++)
       printf(" %12s", kvl_miss_policy_name((enum kvl_miss_policy)p));

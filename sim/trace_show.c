@@ -21,7 +21,7 @@ static void info_table(const struct kvl_trace *trace, const struct kvl_trace_met
   kvl_text_tsv_cell(stdout, meta->origin);
   printf("\nseed       %" PRIu64 "\n", meta->seed);
   printf("sessions   %u\nsteps      %" PRIu64 "\nrows       %" PRIu64 "\nqueries    up to %u a step\n", t->sessions, t->steps, t->items, t->queries_max);
-  printf("size       %" PRIu64 " bytes in %u chunks, %.2f bytes a row (%.2f before compression)\n\n", t->file_bytes, t->chunks,
+  printf("size       %" PRIu64 " bytes in %u chunk%s, %.2f bytes a row (%.2f before compression)\n\n", t->file_bytes, t->chunks, kvl_text_s(t->chunks),
          (double)t->file_bytes / (double)(t->items ? t->items : 1), (double)t->raw_bytes / (double)(t->items ? t->items : 1));
   printf("%-6s %6s %6s %8s %15s\n", "point", "layer", "cache", "k", "tokens_per_row");
   for (uint32_t i = 0; i < shape->points; i++)
@@ -110,8 +110,8 @@ int kvl_trace_verify(const struct kvl_trace_call *call)
   if (code)
     code = kvl_trace_complain(call, 1, "%s", err.text);
   else
-    printf("%s: good: %u sessions, %" PRIu64 " steps, %" PRIu64 " rows, contents %016" PRIx64 "\n", call->file, totals.sessions, totals.steps,
-           totals.items, digest);
+    printf("%s: good: %u session%s, %" PRIu64 " step%s, %" PRIu64 " row%s, contents %016" PRIx64 "\n", call->file, totals.sessions, kvl_text_s(totals.sessions), totals.steps,
+           kvl_text_s(totals.steps), totals.items, kvl_text_s(totals.items), digest);
   kvl_trace_close(trace);
   return code;
 }

@@ -89,6 +89,8 @@ struct replay {
   int32_t *next, *prev;  /* by slot, then by ring head */
   uint32_t *next_use;    /* clairvoyant: by access; the step of the row's next use, or `steps` */
   uint32_t far;          /* clairvoyant: no bucket above this one holds a row */
+  int32_t at;            /* ring policies: where the step's search for victims has come to, in `bucket`; NIL: not begun */
+  uint32_t bucket;
   struct kvl_rng rng;
 };
 
@@ -126,23 +128,28 @@ static int32_t victim(struct replay *r, uint32_t stamp)
     }
     return NIL;
   }
-  for (uint32_t bucket = r->far + 1; bucket-- > 0;) {
-    int32_t head = (int32_t)(r->hot_rows + bucket);
-    int32_t slot = r->next[head];
-    if (slot == head) {
-      if (r->far == bucket && bucket > 0) {
-        r->far = bucket - 1;
+  /* Whatever the search has passed is in use until the step ends, and so is what is appended meanwhile: it never goes back. */
+  if (r->at == NIL) {
+    while (r->far > 0 && r->next[r->hot_rows + r->far] == (int32_t)(r->hot_rows + r->far)) {
+      r->far--;
+    }
+    r->bucket = r->far;
+    r->at = r->next[r->hot_rows + r->far];
+  }
+  for (;;) {
+    int32_t slot = r->at;
+    if (slot != (int32_t)(r->hot_rows + r->bucket)) {
+      r->at = r->next[slot];
+      if (r->stamp[slot] != stamp) {
+        return slot;
       }
-      continue;
-    }
-    while (slot != head && r->stamp[slot] == stamp) {
-      slot = r->next[slot];
-    }
-    if (slot != head) {
-      return slot;
+    } else if (r->bucket > 0) {
+      r->bucket--;
+      r->at = r->next[r->hot_rows + r->bucket];
+    } else {
+      return NIL;
     }
   }
-  return NIL;
 }
 
 static void evict(struct replay *r, int32_t slot)
@@ -170,6 +177,7 @@ static uint64_t replay_step(struct replay *r, uint32_t step, uint64_t *accesses)
       append_slot(r, r->policy == KVL_MISS_CLAIRVOYANT ? r->next_use[i] : 0, slot);
     }
   }
+  r->at = NIL;
   for (size_t i = begin; i < end; i++) {
     int32_t row = curve->row[i], slot = r->slot_of[row];
     if (slot != NIL) {

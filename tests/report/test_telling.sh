@@ -150,6 +150,24 @@ pass_or_fail $? 'explain: one thread or two, the same answer'
 run explain --store="s '&.db" 3 --knobs=1 --requests=2
 [ $code -eq 0 ] && grep -q '^No setting is named, nor hardware: 2 requests do not press' out && grep -q -- '--requests=[0-9]* is the least' out && ! grep -q '<- best' out
 pass_or_fail $? 'explain: too few requests name no setting, but the least number that would'
+# One of each: no "1 requests", but for units in a column of their own. Run, sweep, merge, explain, report, check.
+one='--set=workload.requests=1 --set=workload.concurrency=1 --set=node.decode_gpus=1 --set=node.prefill_gpus=1'
+printf '{"scenario": "hostile.json", "set": {"workload.requests": 1, "workload.concurrency": 1, "node.decode_gpus": 1}, "list": [{"mode": "fixed"}]}\n' >lone.json
+# shellcheck disable=SC2086
+{
+  "$program" run hostile.json $one --store=lone.db
+  "$program" scenario check hostile.json $one
+  "$program" explain --store=lone.db 1 --knobs=1
+  "$program" explain --store="s '&.db" 3 --knobs=1 --requests=1
+  "$program" report --store=lone.db 1
+  "$program" sweep lone.json --store=lone.db
+  "$program" sweep lone.json --store=lone.db
+  "$program" report --store=lone.db --sweep=latest
+  "$program" results merge both.db lone.db
+} >out 2>&1 </dev/null
+grep -q '1 request does not press' out && grep -q '1 of 1 run is in lone.db already' out && grep -q '1 run brought in\|2 runs brought in' out &&
+  ! grep -vE '^  (node|workload)[.]' out | grep -oE '(^|[^0-9.,])1 (request|run|session|step|point|GPU|decode GPU|setting|trial|seed|repeat|result|layer|selection|thread|core)s[^a-z_]' >err
+pass_or_fail $? 'one of each is told in the singular'
 refuses 2 'did you mean throughput?' explain --store="s '&.db" 3 --for=throughputs
 refuses 2 'not a whole number' explain --store="s '&.db" 3 --knobs=many
 refuses 2 'which run?' explain --store="s '&.db"

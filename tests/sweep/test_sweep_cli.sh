@@ -276,7 +276,7 @@ refuses 1 'bad.json:2: policy.hot_row: unknown key (nearest: policy.hot_rows)' s
 printf '{"scenario": "base.json",\n "grid": {"policy.hot_rows": [1' >bad.json
 refuses 1 'bad.json:2:' sweep bad.json --store=x.db
 printf '{"scenario": "base.json", "list": [{"policy.page_tokens": 48}]}' >bad.json
-refuses 1 'none of its 1 points can be run' sweep bad.json --store=x.db
+refuses 1 'bad.json: its one point cannot be run: policy.page_tokens: ' sweep bad.json --store=x.db
 refuses 2 'needs OUT and at least one IN' results merge x.db
 refuses 1 'missing.db: no such file' results merge x.db missing.db
 [ ! -e x.db ]
