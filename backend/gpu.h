@@ -13,6 +13,7 @@
 
 #include "backend/base/err.h"
 #include "kernels/empty.h"
+#include "kernels/gather.h"
 #include "kernels/resolve_batch.h"
 #include "kernels/pokes.h"
 #include "kernels/segments.h"
@@ -48,6 +49,7 @@ struct kvl_gpu_kernels {
   kvl_reader_fn *reader;
   kvl_witness_fn *witness;
   kvl_bank_copy_fn *bank_copy;
+  kvl_gather_fn *gather;
   kvl_step_end_fn *end;
   kvl_empty_fn *empty;
 };

@@ -126,6 +126,7 @@ int kvl_gpu_open(struct kvl_gpu **out, uint32_t index, struct kvl_err *err)
       .reader = kvl_reader_cuda,
       .witness = kvl_witness_cuda,
       .bank_copy = kvl_bank_copy_cuda,
+      .gather = kvl_gather_cuda,
       .end = kvl_step_end_cuda,
       .empty = kvl_empty_cuda,
     };

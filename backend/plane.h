@@ -15,6 +15,7 @@
 #include "backend/base/stall.h"
 #include "backend/residency.h"
 #include "backend/stages.h"
+#include "kernels/gather.h"
 #include "kernels/resolve.h"
 
 struct kvl_plane_request {
@@ -146,6 +147,20 @@ enum kvl_traffic {
   KVL_TRAFFIC_KINDS
 };
 
+/* The host rows of some steps gathered once more behind the step, by a kernel that does nothing else (kernels/gather.h), beside what those very steps spent on
+ * look-ups and fetches. The next step waits for it, as it does for a comparison. Steps without misses are not among them. Nanoseconds, of a step. */
+enum { KVL_FLOOR_STRIDE = 4 }; /* each so many-th step of a GPU, each shape in turn: the second gather of the same rows would find the first one's translations */
+struct kvl_plane_spread {
+  int64_t mean_ns, p50_ns;
+};
+struct kvl_plane_floor {
+  uint64_t steps, rows, bytes;          /* rows and bytes of all of them */
+  struct kvl_plane_spread gather;       /* a launch a selection with misses: their own times, without what lies between them */
+  struct kvl_plane_spread span;         /* from the first launch's first moment to the last one's last */
+  struct kvl_plane_spread look_up;      /* what the step spent on look-ups, fetches included */
+  struct kvl_plane_spread over;         /* that less the gather of the same step */
+};
+
 /* What a plane measured and checked beyond its steps' results, since the start, all GPUs together. What it did not measure is zero. */
 struct kvl_plane_measured {
   uint64_t rows_checked, mismatches;
@@ -155,6 +170,7 @@ struct kvl_plane_measured {
     struct kvl_plane_times times;                /* of each on the device */
   } traffic[KVL_TRAFFIC_KINDS];
   struct kvl_plane_times kernel[KVL_STAGE_KINDS]; /* by kind of stage */
+  struct kvl_plane_floor floor[KVL_GATHER_SHAPES]; /* by shape */
 };
 
 struct kvl_plane;

@@ -112,6 +112,11 @@ static void cuda_measured(struct kvl_plane *plane, struct kvl_plane_measured *me
       (void)snprintf(c->measured.first_mismatch, sizeof c->measured.first_mismatch, "the last step of decode GPU %u, not compared: %.100s", i, err.text);
     }
   }
+  for (uint32_t i = 0; i < c->config.gpus; i++) { /* a gather whose end nobody sees is not counted */
+    struct kvl_err ignored;
+    (void)kvl_cuda_collect_floor(&c->gpu[i], &ignored);
+  }
+  kvl_cuda_floor_summary(c);
   *measured = c->measured;
 }
 
@@ -153,6 +158,8 @@ static void cuda_close(struct kvl_plane *plane)
     c->config.inputs.close(c->config.inputs.context);
   }
   free(c->gpu);
+  free(c->floor);
+  free(c->floor_sorted);
   free(c->stages);
   free(c);
 }
@@ -259,7 +266,8 @@ static int measure(struct cuda_plane *c, struct kvl_err *err)
   c->stamp_resolve = c->stamp_reader + c->readers;
   c->stamp_replay = c->stamp_resolve + d->points;
   c->stamp_bank = c->stamp_replay + d->points;
-  c->stamp_pairs = c->stamp_bank + 1;
+  c->stamp_floor = c->stamp_bank + 1;
+  c->stamp_pairs = c->stamp_floor + (c->config.floor ? d->points : 0);
   if ((uint64_t)c->queries_max * c->k_max > KVL_LANES_MAX || d->points > KVL_STEP_POINTS || d->slots > 65535) {
     return kvl_err_set(err, -EINVAL, "%u queries of %u rows, %u selections a step: the kernels take %d rows a transaction and %d selections", c->queries_max,
                        c->k_max, d->points, KVL_LANES_MAX, KVL_STEP_POINTS);

@@ -46,6 +46,7 @@ struct kvl_plane_cuda_config {
   uint64_t host_pool_bytes;         /* most pinned memory, all GPUs together; not looked at in resident mode */
   bool resident;                    /* resident mode: requests are opened with their policy; no hot rows, no bank, no prefetch in `device` and `stages` */
   enum kvl_check check;
+  bool floor;                       /* host rows of each KVL_FLOOR_STRIDE-th step are gathered once more behind it (backend/plane.h); not in resident mode */
   struct kvl_plane_inputs inputs;
   const volatile sig_atomic_t *stop; /* non-zero: nobody waits any more for a time at which nothing is known to end; may be NULL */
 };

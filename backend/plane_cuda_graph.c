@@ -7,6 +7,17 @@ uint32_t kvl_cuda_part_bytes(const struct cuda_plane *c, uint32_t cache)
   return c->config.device.cache[cache].row_bytes / (parts == 0 ? 1 : parts);
 }
 
+bool kvl_cuda_keeps_list(const struct cuda_plane *c, uint32_t point)
+{
+  return c->replayed[point] || c->config.floor;
+}
+
+uint32_t kvl_cuda_fetch_bytes(const struct cuda_plane *c, uint32_t point)
+{
+  uint32_t cache = c->config.device.point[point].cache;
+  return c->replayed[point] ? kvl_cuda_part_bytes(c, cache) : c->config.device.cache[cache].row_bytes;
+}
+
 static bool has_parts(const struct cuda_plane *c, uint32_t cache)
 {
   return c->config.device.cache[cache].parts > 1;
@@ -42,10 +53,10 @@ static int enqueue_resolve(struct cuda_gpu *g, uint32_t entries, uint32_t p, kvl
     .query = point->query,
     .rows = point->rows,
     .addresses = g->addresses[p],
-    .fetches = c->replayed[p] ? g->fetches[p] : NULL,
-    .fetch_count = c->replayed[p] ? g->fetch_counts[p] : g->fetch_count,
+    .fetches = g->fetches[p],
+    .fetch_count = kvl_cuda_keeps_list(c, p) ? g->fetch_counts[p] : g->fetch_count,
     .counts = point->counts,
-    .fetch_bytes = c->replayed[p] ? kvl_cuda_part_bytes(c, point->cache) : 0,
+    .fetch_bytes = kvl_cuda_fetch_bytes(c, p),
     .arena = g->arena,
     .work = g->work,
     .stamp = g->stamps_device + 2 * (c->stamp_resolve + p),

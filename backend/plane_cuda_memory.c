@@ -63,7 +63,7 @@ static int open_points(struct cuda_gpu *g, struct kvl_err *err)
     rc = rc != 0 || p >= d->points
            ? rc
            : kvl_gpu_alloc(g->gpu, lanes * point->k * sizeof **g->addresses, 0xff, "addresses", (void **)&g->addresses[p], err);
-    if (rc == 0 && p < d->points && c->replayed[p]) {
+    if (rc == 0 && p < d->points && kvl_cuda_keeps_list(c, p)) {
       rc = kvl_gpu_alloc(g->gpu, lanes * point->k * sizeof **g->fetches, 0, "fetch lists", (void **)&g->fetches[p], err);
       rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, d->slots * sizeof **g->fetch_counts, 0, "fetch lists", (void **)&g->fetch_counts[p], err);
     }
@@ -92,6 +92,19 @@ static int open_bank(struct cuda_gpu *g, struct kvl_err *err)
   return rc != 0 ? rc : kvl_gpu_alloc(g->gpu, slots * 4 * KVL_ANNOUNCE_WORK_WORDS(lanes, bank), 0, "announce's workspace", (void **)&g->bank_work, err);
 }
 
+/* Room for the host rows of any one selection of a full batch. */
+static int open_floor(struct cuda_gpu *g, struct kvl_err *err)
+{
+  const struct cuda_plane *c = g->plane;
+  uint64_t most = 0;
+  for (uint32_t p = 0; p < c->config.device.points; p++) {
+    uint64_t bytes = (uint64_t)c->config.device.slots * c->queries_max * g->point_host[p].k * kvl_cuda_fetch_bytes(c, p);
+    most = bytes > most ? bytes : most;
+  }
+  int rc = kvl_gpu_event_get(g->gpu, false, &g->floor_done, err);
+  return rc != 0 ? rc : kvl_gpu_alloc(g->gpu, most, 0x3c, "rows gathered once more (--floor)", (void **)&g->gathered, err);
+}
+
 int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
@@ -110,6 +123,7 @@ int kvl_cuda_steps_open(struct cuda_gpu *g, struct kvl_err *err)
   }
   int rc = open_points(g, err);
   rc = rc != 0 ? rc : open_bank(g, err);
+  rc = rc != 0 || !c->config.floor ? rc : open_floor(g, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, slots * 4, 0, "counters", (void **)&g->fetch_count, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, slots * 4 * KVL_RESOLVE_WORK_WORDS(lanes, d->hot_rows), 0, "resolve's workspace", (void **)&g->work, err);
   rc = rc != 0 ? rc : kvl_gpu_alloc(g->gpu, (c->readers + 1) * queries * 8, 0, "digests", (void **)&g->digest, err);
@@ -166,7 +180,7 @@ void kvl_cuda_steps_close(struct cuda_gpu *g)
     kvl_gpu_free(g->gpu, p < KVL_REFDEV_POINTS ? g->fetch_counts[p] : NULL);
   }
   void *device[] = {g->point, g->bank_copies, g->bank_dropped, g->bank_copy_count, g->bank_drop_count, g->bank_work, g->fetch_count, g->work, g->digest,
-                    g->witness_digest, g->point_of_reader, g->witness_of_reader, g->stamps_device, g->sink, g->starts, g->selections_device, g->weights, g->block_device};
+                    g->witness_digest, g->point_of_reader, g->witness_of_reader, g->stamps_device, g->sink, g->starts, g->selections_device, g->weights, g->block_device, g->gathered};
   for (uint32_t i = 0; i < sizeof device / sizeof device[0]; i++) {
     kvl_gpu_free(g->gpu, device[i]);
   }

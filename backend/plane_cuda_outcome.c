@@ -121,7 +121,7 @@ static void sum_counts(struct cuda_gpu *g)
     }
     uint32_t p = c->stages[i].point;
     const struct kvl_resolve_counts *n = &g->outcome->counts[p];
-    uint64_t bytes = n->fetched * (c->replayed[p] ? kvl_cuda_part_bytes(c, d->point[p].cache) : d->cache[d->point[p].cache].row_bytes);
+    uint64_t bytes = n->fetched * kvl_cuda_fetch_bytes(c, p);
     r->link_bytes += c->replayed[p] ? n->fetched * d->cache[d->point[p].cache].row_bytes - bytes : 0;
     /* Without layer sharing the announcing selection is looked up again by its other readers: none of them chooses from the pool. */
     bool later = c->points_all != d->points && d->point[p].cache == c->pool_cache && c->stages[i].layer > pool_layer && d->point[p].selection != announcing;

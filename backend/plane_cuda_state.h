@@ -6,6 +6,7 @@
  * plane_cuda_graph.c  a decode step as a graph; the comparison after it
  * plane_cuda_step.c   a decode step submitted
  * plane_cuda_outcome.c what came of it
+ * plane_cuda_floor.c  what a bare gather of a step's host rows takes
  * plane_cuda_copy.c   lists in pinned memory that kernels read; page copies, write-back */
 #ifndef KVL_BACKEND_PLANE_CUDA_STATE_H
 #define KVL_BACKEND_PLANE_CUDA_STATE_H
@@ -93,7 +94,7 @@ struct cuda_gpu {
   struct kvl_gpu_point *point;  /* device */
   struct kvl_gpu_point *point_host; /* the same, in ordinary memory */
   kvl_addr **addresses;         /* [points], device */
-  struct kvl_fetch *fetches[KVL_REFDEV_POINTS]; /* device: lists that are replayed for other parts of the rows */
+  struct kvl_fetch *fetches[KVL_REFDEV_POINTS]; /* device: lists that are read again (kvl_cuda_keeps_list) */
   uint32_t *fetch_counts[KVL_REFDEV_POINTS];
   struct kvl_gpu_event *part_done[KVL_STAGE_LAYERS];
   uint32_t *fetch_count, *work;
@@ -107,6 +108,10 @@ struct cuda_gpu {
   uint32_t *check;              /* pinned */
   struct kvl_step_outcome *outcome, *checked; /* pinned: of the graph; of the comparison after it */
   struct kvl_pool_rows pools;   /* which rows of the pools are announced */
+  unsigned char *gathered;      /* HBM, NULL without --floor: where a bare gather puts rows */
+  struct kvl_gpu_event *floor_done;
+  bool floor_pending;
+  uint32_t floor_turn;          /* gathers so far: the shape of the next */
   struct kvl_fetch *bank_copies;
   kvl_row *bank_dropped;
   uint32_t *bank_copy_count, *bank_drop_count, *bank_work;
@@ -147,6 +152,12 @@ struct cuda_gpu {
   uint64_t link_busy_ns, link_bytes;
 };
 
+/* One step whose host rows were gathered again. */
+struct floor_step {
+  enum kvl_gather_shape shape;
+  uint64_t rows, bytes, gather_ns, span_ns, look_up_ns;
+};
+
 struct cuda_plane {
   struct kvl_plane plane;
   struct kvl_plane_cuda_config config;
@@ -168,10 +179,13 @@ struct cuda_plane {
   /* word offsets within a slot's state */
   uint64_t head_at[KVL_REFDEV_CACHES], place_at[KVL_REFDEV_CACHES], stamp_at[KVL_REFDEV_CACHES], row_at[KVL_REFDEV_CACHES],
     pinned_at[KVL_REFDEV_CACHES], tail_at[KVL_REFDEV_CACHES], map_at, state_words;
-  uint32_t stamp_pairs, stamp_layer, stamp_reader, stamp_resolve, stamp_replay, stamp_bank; /* first pair of each kind */
+  uint32_t stamp_pairs, stamp_layer, stamp_reader, stamp_resolve, stamp_replay, stamp_bank, stamp_floor; /* first pair of each kind */
   uint64_t start_wall_ns, now_ns;
   struct cuda_gpu *gpu;
   struct kvl_plane_measured measured;
+  struct floor_step *floor;
+  int64_t *floor_sorted;        /* room for as many */
+  uint32_t floor_steps, floor_capacity;
 };
 
 /* Where a selection may begin in a buffer, so that its rows (after a count for each query) lie on 16 bytes. */
@@ -231,6 +245,14 @@ struct kvl_fill *kvl_cuda_writes_at(unsigned char *block, const struct cuda_bloc
 int kvl_cuda_launch(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err);
 int kvl_cuda_check(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err); /* compares the digests of the step just launched */
 uint32_t kvl_cuda_part_bytes(const struct cuda_plane *c, uint32_t cache);      /* bytes of a row that one layer reads */
+
+bool kvl_cuda_keeps_list(const struct cuda_plane *c, uint32_t point);          /* resolve writes its list of fetches */
+uint32_t kvl_cuda_fetch_bytes(const struct cuda_plane *c, uint32_t point);     /* of a missing row, that resolve itself brings */
+
+/* plane_cuda_floor.c */
+int kvl_cuda_floor(struct cuda_gpu *g, uint32_t entries, struct kvl_err *err); /* gathers what the step just launched will have fetched */
+int kvl_cuda_collect_floor(struct cuda_gpu *g, struct kvl_err *err);           /* of the last step, if one is pending: waits for it */
+void kvl_cuda_floor_summary(struct cuda_plane *c);                             /* into `measured` */
 
 /* plane_cuda_step.c */
 int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, struct kvl_err *err);

@@ -1,4 +1,5 @@
-/* A decode step submitted. In stream order: population copies, state updates (page maps, heads), the graph, then, when the step is checked, the witness. */
+/* A decode step submitted. In stream order: population copies, state updates (page maps, heads), the graph, then, when asked for, a bare gather of
+ * its host rows, and the witness. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +327,7 @@ int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, st
   struct cuda_plane *c = kvl_cuda_of(plane);
   struct cuda_gpu *g = &c->gpu[step->gpu];
   int rc = kvl_cuda_collect_check(g, err);
+  rc = rc != 0 ? rc : kvl_cuda_collect_floor(g, err);
   g->number = step->number;
   g->submit_ns = c->now_ns;
   g->items = step->count;
@@ -349,6 +351,9 @@ int kvl_cuda_step(struct kvl_plane *plane, const struct kvl_plane_step *step, st
   }
   rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->step_done, g->main, err);
   g->in_step = rc == 0;
+  if (rc == 0 && c->config.floor && step->count != 0 && step->number % KVL_FLOOR_STRIDE == 0) {
+    rc = kvl_cuda_floor(g, step->count, err);
+  }
   if (rc == 0 && g->witness != NULL && step->count != 0 && kvl_check_step(c->config.check, step->number)) {
     rc = kvl_cuda_check(g, step->count, err);
   }

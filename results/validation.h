@@ -17,7 +17,7 @@ const char *kvl_verdict_name(enum kvl_verdict verdict); /* "", ok, FAILED */
 enum { KVL_VALIDATION_ROWS = 192 };
 
 struct kvl_validation_row {
-  char section[16]; /* bytes, replay, selections, prefetch, times, link, device */
+  char section[16]; /* bytes, replay, selections, prefetch, times, link, device, floor */
   char key[48];     /* unique within its section; stable */
   char unit[8];     /* "" when a count */
   double measured, same_steps, forecast; /* NAN: there is none */

@@ -20,6 +20,7 @@ static const char help[] =
   "model's error beside them. Exit 1 on any byte that differs, decision that differs, or tier past its bound.\n"
   "  --plane=cuda|host|model  what is measured (default: cuda); model has no bytes: --check=none\n"
   "  --check=all|sample|none  steps whose selected rows are read back and compared (default: sample, each 16th)\n"
+  "  --floor              cuda: gather the host rows of each 4th step once more behind it, and nothing else: what look-ups and fetches take beyond that\n"
   "  --set=KEY=VALUE      change a scenario key by its path; repeat as you like\n"
   "  --store=FILE.db      keep the run and the comparison in a result store\n"
   "  --record=FILE        keep the decision log\n"
@@ -94,6 +95,7 @@ int kvl_cmd_validate(int argc, char **argv)
   const struct kvl_option options[] = {
     {KVL_OPTION("plane", PLANE, &run.plane)},
     {KVL_OPTION("check", CHECK, &check)},
+    {KVL_OPTION("floor", FLAG, &run.floor)},
     {KVL_OPTION("set", SET, sets), .count = &set_count, .number = SETS_MAX},
     {KVL_OPTION("store", TEXT, &run.store)},
     {KVL_OPTION("record", TEXT, &run.record)},
@@ -109,6 +111,10 @@ int kvl_cmd_validate(int argc, char **argv)
   }
   if (code == 0 && argc - optind != 1) {
     fprintf(stderr, "kvloan validate: %s (kvloan validate --help tells more)\n", optind == argc ? "which scenario?" : "one scenario at a time");
+    code = 2;
+  }
+  if (code == 0 && run.floor && strcmp(run.plane, "cuda") != 0) {
+    fprintf(stderr, "kvloan validate: --floor: only --plane=cuda has a gather to time, not --plane=%s\n", run.plane);
     code = 2;
   }
   run.check = (enum kvl_check)check;

@@ -19,6 +19,7 @@ struct kvl_plane_model_config {
   uint32_t threads;      /* that resolve; 1: all in the caller */
   bool bytes;            /* the host plane */
   enum kvl_check check;  /* host plane: steps whose rows are read back */
+  bool floor;            /* CUDA plane: host rows of some steps are gathered once more (backend/plane.h) */
   const volatile sig_atomic_t *stop; /* planes on the wall clock: non-zero ends their waiting; may be NULL */
 };
 

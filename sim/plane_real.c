@@ -79,6 +79,9 @@ int kvl_plane_real_create(struct kvl_plane **plane, const struct kvl_plane_model
   r->config = *config;
   r->stream = calloc((size_t)s->node.decode_gpus * config->slots, sizeof(struct kvl_selection_stream *));
   int rc = r->stream == NULL ? kvl_err_set(err, -ENOMEM, "no memory for the plane") : 0;
+  if (rc == 0 && config->floor && s->mode == KVL_MODE_RESIDENT) {
+    rc = kvl_err_set(err, -EINVAL, "%s: mode = resident: no row comes from the host, so --floor has none to gather", s->file);
+  }
   rc = rc != 0 ? rc : kvl_plane_setup_init(&r->setup, s, config->selections != NULL, err);
   if (rc == 0) {
     struct kvl_plane_cuda_config c = {
@@ -94,6 +97,7 @@ int kvl_plane_real_create(struct kvl_plane **plane, const struct kvl_plane_model
       .host_pool_bytes = s->node.host_pool_bytes,
       .resident = s->mode == KVL_MODE_RESIDENT,
       .check = config->check,
+      .floor = config->floor,
       .stop = config->stop,
       .inputs = {.context = r, .open = input_open, .step = input_step, .rows = input_rows, .pool = input_pool, .compute_ns = input_compute_ns, .close = input_close},
     };

@@ -89,6 +89,7 @@ static int open_plane(const struct kvl_run_options *o, const struct kvl_plane_mo
   static const char *const planes[] = {"model", "host", "cuda"};
   struct kvl_plane_model_config c = *config;
   c.check = o->check;
+  c.floor = o->floor;
   if (strcmp(o->plane, "model") == 0 || strcmp(o->plane, "host") == 0) {
     c.bytes = strcmp(o->plane, "host") == 0;
     return kvl_plane_model_create(plane, &c, err);

@@ -16,6 +16,7 @@ struct kvl_run_options {
   const char *command;      /* for the store */
   uint32_t threads;         /* 0: as many as there are cores */
   enum kvl_check check;     /* host, cuda: which steps' rows are read back and compared */
+  bool floor;               /* cuda: host rows of some steps are gathered once more (backend/plane.h) */
   const char *record;       /* file for the decision log; NULL: none. It appears when the run has ended, complete or interrupted */
   kvl_plane_wrap_fn *wrap;  /* NULL: none; inside the recorder */
   void *wrap_context;

@@ -248,6 +248,53 @@ static void device_rows(struct kvl_validation *v, const struct kvl_validate_side
   }
 }
 
+static void floor_row(struct kvl_validation *v, const char *shape, const char *name, const char *unit, double value)
+{
+  char key[48];
+  (void)snprintf(key, sizeof key, "%s%s", shape, name);
+  measured_row(v, "floor", key, unit, value);
+}
+
+/* The steps whose rows this shape gathered: means, medians. */
+static void shape_rows(struct kvl_validation *v, const char *shape, const struct kvl_plane_floor *f)
+{
+  const struct {
+    const char *name;
+    int64_t ns;
+  } times[] = {{"gather.mean", f->gather.mean_ns}, {"gather.p50", f->gather.p50_ns}, {"span.mean", f->span.mean_ns}, {"span.p50", f->span.p50_ns},
+               {"look_up.mean", f->look_up.mean_ns}, {"look_up.p50", f->look_up.p50_ns}, {"over.mean", f->over.mean_ns}, {"over.p50", f->over.p50_ns}};
+  floor_row(v, shape, "steps", "", (double)f->steps);
+  floor_row(v, shape, "rows.mean", "", (double)f->rows / (double)f->steps);
+  floor_row(v, shape, "bytes.mean", "B", (double)f->bytes / (double)f->steps);
+  for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+    floor_row(v, shape, times[i].name, "us", (double)times[i].ns / 1e3);
+  }
+}
+
+static double ns_a_row(const struct kvl_plane_floor *f)
+{
+  return (double)f->gather.mean_ns * (double)f->steps / (double)f->rows;
+}
+
+/* The steps' host rows by a bare gather, beside what the same steps spent on them: by the shape that takes least a row, then by each. */
+static void floor_rows(struct kvl_validation *v, const struct kvl_plane_measured *m)
+{
+  static const char *const shapes[KVL_GATHER_SHAPES] = {[KVL_GATHER_OWNED] = "owned.", [KVL_GATHER_ORDERED] = "ordered.", [KVL_GATHER_DEALT] = "dealt."};
+  const struct kvl_plane_floor *best = NULL;
+  for (int i = 0; i < KVL_GATHER_SHAPES; i++) {
+    const struct kvl_plane_floor *f = &m->floor[i];
+    best = f->steps != 0 && (best == NULL || ns_a_row(f) < ns_a_row(best)) ? f : best;
+  }
+  if (best != NULL) {
+    shape_rows(v, "", best);
+  }
+  for (int i = 0; i < KVL_GATHER_SHAPES; i++) {
+    if (m->floor[i].steps != 0) {
+      shape_rows(v, shapes[i], &m->floor[i]);
+    }
+  }
+}
+
 void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side side[KVL_SIDES], const struct kvl_run_result *run,
                        const struct kvl_replay_report *replay, enum kvl_check check)
 {
@@ -258,4 +305,5 @@ void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side 
   time_rows(v, side);
   link_rows(v, side);
   device_rows(v, side, &run->measured);
+  floor_rows(v, &run->measured);
 }

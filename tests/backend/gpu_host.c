@@ -1,9 +1,12 @@
 /* backend/gpu.h without a GPU: memory is ordinary memory, work is done as it is enqueued, kernels are the references. The plane's own logic (lists, mirrors,
- * maps, what is copied when) is the product's, byte for byte. FAKE_GPU_FAIL=N in the environment makes the N-th call fail, for tests of errors;
- * FAKE_GPU_LATE_PIN makes memory that is pinned after the first graph an error. */
+ * maps, what is copied when) is the product's, byte for byte. FAKE_GPU_FAIL=N in the environment makes the N-th call fail (FAKE_GPU_FAIL_CALL=NAME: of those
+ * of that name), for tests of errors;
+ * FAKE_GPU_LATE_PIN makes memory that is pinned after the first graph an error; FAKE_GPU_TOLD=FILE appends what memory is for, a line each, and "gather" for
+ * each such launch. A gather must be of the rows that the resolve of the same turn of the step has fetched, or it is refused. */
 #include "backend/gpu.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,9 +21,15 @@ struct kvl_gpu_graph {
   kvl_gpu_build_fn *build;
   void *context;
 };
+/* Which rows a list names, whatever their order. */
+struct fetched {
+  uint64_t rows, where; /* where: sum of their addresses and of the bytes of each that are read */
+};
 struct kvl_gpu {
   struct kvl_gpu_kernels kernels;
   struct kvl_gpu_event *all, *free;
+  uint32_t resolves, gathers;              /* since the step began */
+  struct fetched fetched[KVL_STEP_POINTS]; /* by each of those resolves */
 };
 
 static long calls_left = -1;
@@ -31,7 +40,8 @@ static int call(const char *name, struct kvl_err *err)
     const char *fail = getenv("FAKE_GPU_FAIL");
     calls_left = fail == NULL ? 0 : atol(fail);
   }
-  if (calls_left > 0 && --calls_left == 0) {
+  const char *only = getenv("FAKE_GPU_FAIL_CALL");
+  if (calls_left > 0 && (only == NULL || strcmp(only, name) == 0) && --calls_left == 0) {
     return kvl_err_set(err, -EIO, "GPU: %s: the device without a GPU was told to fail", name);
   }
   return 0;
@@ -42,6 +52,65 @@ static uint64_t now_ns(void)
   struct timespec t;
   (void)clock_gettime(CLOCK_MONOTONIC, &t);
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void tell(const char *what)
+{
+  const char *path = getenv("FAKE_GPU_TOLD");
+  FILE *file = path == NULL ? NULL : fopen(path, "a");
+  if (file != NULL) {
+    (void)fprintf(file, "%s\n", what);
+    (void)fclose(file);
+  }
+}
+
+static struct fetched read_of(const struct kvl_gather *g)
+{
+  struct fetched f = {0, 0};
+  for (uint32_t e = 0; e < g->entries; e++) {
+    for (uint32_t i = 0; g->entry[e].request != KVL_NONE && i < g->count[e]; i++) {
+      f.rows++;
+      f.where += (uint64_t)(uintptr_t)g->entry[e].host_rows + (uint64_t)(uint32_t)g->fetches[(size_t)e * g->rows_max + i].row * g->row_bytes + g->bytes;
+    }
+  }
+  return f;
+}
+
+static int begin_noted(const struct kvl_step_begin *begin, void *context)
+{
+  struct kvl_gpu *gpu = context;
+  gpu->resolves = gpu->gathers = 0;
+  return kvl_step_begin_ref(begin, context);
+}
+
+static int resolve_noted(const struct kvl_resolve_batch *b, void *context)
+{
+  struct kvl_gpu *gpu = context;
+  int rc = resolve_plain(b, context);
+  if (rc == 0 && b->fetches != NULL && gpu->resolves < KVL_STEP_POINTS) {
+    const struct kvl_gather list = {.entries = b->entries, .rows_max = b->queries_max * b->k, .row_bytes = b->row_bytes,
+                                    .bytes = b->fetch_bytes != 0 ? b->fetch_bytes : b->row_bytes, .entry = b->entry, .fetches = b->fetches,
+                                    .count = b->fetch_count};
+    gpu->fetched[gpu->resolves++] = read_of(&list);
+  }
+  return rc;
+}
+
+static int gather_noted(const struct kvl_gather *g, void *context)
+{
+  struct kvl_gpu *gpu = context;
+  struct fetched now = read_of(g), then = {0, 0};
+  if (gpu->gathers < gpu->resolves) {
+    then = gpu->fetched[gpu->gathers++];
+  }
+  tell("gather");
+  if (now.rows != then.rows || now.where != then.where) {
+    return -EINVAL;
+  }
+  g->stamp[0] = now_ns();
+  int rc = kvl_gather_ref(g, context);
+  g->stamp[1] = now_ns();
+  return rc;
 }
 
 int kvl_gpu_count(uint32_t *count, struct kvl_err *err)
@@ -61,17 +130,18 @@ int kvl_gpu_open(struct kvl_gpu **out, uint32_t index, struct kvl_err *err)
     return rc != 0 ? rc : kvl_err_set(err, -ENOMEM, "no memory");
   }
   gpu->kernels = (struct kvl_gpu_kernels){
-    .resolve = resolve_plain,
+    .resolve = resolve_noted,
     .announce = announce_plain,
     .end_group = end_group_plain,
     .segments = kvl_segments_ref,
     .pokes = kvl_pokes_ref,
-    .begin = kvl_step_begin_ref,
+    .begin = begin_noted,
     .fills = kvl_fills_ref,
     .standin = kvl_standin_ref,
     .reader = kvl_reader_ref,
     .witness = kvl_witness_ref,
     .bank_copy = kvl_bank_copy_ref,
+    .gather = gather_noted,
     .end = kvl_step_end_ref,
     .empty = kvl_empty_ref,
   };
@@ -108,6 +178,7 @@ int kvl_gpu_alloc(struct kvl_gpu *gpu, uint64_t bytes, int fill, const char *wha
   if (rc != 0) {
     return rc;
   }
+  tell(what);
   *memory = aligned_alloc(256, (bytes + 256) / 256 * 256);
   if (*memory == NULL) {
     return kvl_err_set(err, -ENOMEM, "%s wants %llu bytes", what, (unsigned long long)bytes);

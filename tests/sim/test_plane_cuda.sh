@@ -73,6 +73,39 @@ whole "nothing is pinned while steps run" --set=workload.open_interval_ms=60 --s
 unset FAKE_GPU_LATE_PIN
 whole "clients that go away" --set=limits.request_timeout_s=0.2 --set=workload.requests=12
 
+# Host rows gathered once more behind the step: the device refuses other rows than those that the step has fetched. Nothing else is changed by it.
+floor() { # NAME SETTINGS...
+  name=$1
+  shift
+  "$program" validate s.json --floor --check=all --tsv --set=costs.prefill_fixed_ms=2 "$@" >out 2>err
+  awk -F '\t' '{ v[$1, $2] = $4 } function near(a, b) { return a - b < 0.01 && b - a < 0.01 }
+    END { split("owned. ordered. dealt.", shapes, " ")
+      for (i in shapes) { s = "floor" SUBSEP shapes[i]; bad += v[s "steps"] < 1 || v[s "rows.mean"] < 1 || v[s "gather.mean"] <= 0 || v[s "span.p50"] < v[s "gather.p50"] ||
+        !near(v[s "over.mean"], v[s "look_up.mean"] - v[s "gather.mean"]) }
+      exit bad || v["floor", "steps"] < 1 || v["bytes", "mismatches"] != "0" || v["replay", "decisions_differ"] != "0" || v["replay", "steps_differ"] != "0" }' out
+  pass_or_fail $? "floor: $name"
+}
+floor adaptive --set=policy.hot_rows=100
+# shellcheck disable=SC2086
+floor "two GPUs, pools and speculation" --set=node.decode_gpus=2 $pool $drafts --set=mode=fixed --set=node.kv_pool_bytes=40000000 --set=policy.hot_rows=100
+floor "rows in parts, of which resolve brings the first" --set=model=glm-5.2 --set=costs=glm-5.2.roofline --set=mode=fixed --set=policy.prefetch=plan \
+  --set=policy.hot_rows=2048 --set=node.kv_pool_bytes=1200000000 --set=node.host_pool_bytes=1000000000 --set=workload.requests=1 --set=workload.concurrency=1 \
+  --set=workload.input_tokens=4000 --set=workload.cached_tokens=4000 --set=workload.output_tokens=14
+one='--set=mode=fixed --set=policy.hot_rows=100 --set=workload.requests=1 --set=workload.concurrency=1 --set=costs.prefill_fixed_ms=2'
+for with in '' --floor; do # one request: nothing depends on the clock
+  rm -f log "told$with"
+  # shellcheck disable=SC2086
+  FAKE_GPU_TOLD=told$with "$program" validate s.json $with --check=all --record=log --tsv $one >"out$with" 2>err &&
+    sed -n 's/^done .* step \([0-9]* [0-9]*\) times.* \(lanes [0-9,]* rows [0-9,]*\) .*/\1 \2/p; /^\(open\|close\|step\|keep\) /p' log >"decisions$with" &&
+    grep -E '^(bytes|selections)' "out$with" | cut -f 1-4 >"counts$with"
+done
+[ "$(grep -c ' lanes ' decisions)" -eq 30 ] && cmp decisions decisions--floor && grep -q 'host' counts && cmp counts counts--floor
+pass_or_fail $? 'with --floor every decision and every count is as without'
+grep -q 'gather' told--floor && grep -q 'fetch lists' told--floor && ! grep -E 'gather|fetch lists' told && ! grep -q '^floor' out && grep -q '^floor' out--floor
+pass_or_fail $? 'without --floor nothing is gathered, and there is no memory for it'
+refuses 2 '--floor: only --plane=cuda has a gather to time, not --plane=model' validate s.json --floor --plane=model --check=none
+refuses 1 'mode = resident: no row comes from the host, so --floor has none to gather' validate s.json --floor --set=mode=resident --set=node.kv_pool_bytes=60000000
+
 # shellcheck disable=SC2086
 run dspark-table s.json --plane=cuda $drafts --set=node.kv_pool_bytes=33000000 --set=costs.prefill_fixed_ms=2 --batch-max=2
 [ "$code" -eq 0 ] && grep -q '"cost_table":{"value":\[\[1,[0-9.]*[1-9][0-9]*\],.*"origin":"kvloan dspark-table: [0-9]* runs on the cuda plane, adaptive mode, batches of 1 to 2"' out
@@ -95,4 +128,20 @@ for i in 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597 2584 4181; do
   fi
 done
 pass_or_fail $bad 'a device that fails'
+# The same of what --floor adds: its memory, gathers, and whatever comes around them.
+memory=$(grep -v '^gather$' told--floor | grep -n -e --floor | cut -d : -f 1)
+bad=0
+for fault in "alloc $memory" "alloc $((memory - 5))" 'gather 1' 'gather 19' 'copy 60' 'record 40' 'query 30'; do
+  rm -f log
+  # shellcheck disable=SC2086
+  FAKE_GPU_FAIL=${fault#* } FAKE_GPU_FAIL_CALL=${fault% *} "$program" validate s.json --floor --record=log $one >out 2>err
+  rc=$?
+  if [ $rc -ne 1 ] || [ "$(wc -l <err)" -ne 1 ] || ! grep -q "GPU: ${fault% *}: .* was told to fail" err || [ -s out ] || [ -e log ]; then
+    bad=1
+    echo "# $fault: exit $rc"
+    cat err
+    break
+  fi
+done
+pass_or_fail $bad 'a device that fails in what --floor adds'
 finish

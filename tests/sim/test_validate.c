@@ -191,6 +191,53 @@ START_TEST(a_plane_that_compares_nothing)
 }
 END_TEST
 
+START_TEST(floors)
+{
+  static struct kvl_validation v;
+  static struct kvl_run_result run;
+  static struct kvl_replay_report replay;
+  struct kvl_validate_side side[KVL_SIDES];
+  for (int i = 0; i < KVL_SIDES; i++) {
+    side[i] = (struct kvl_validate_side){.watch = kvl_watch_create(), .summary = &run.engine.summary};
+    ck_assert_ptr_nonnull(side[i].watch);
+  }
+  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE); /* none was asked for, or no step missed anything */
+  for (uint32_t i = 0; i < v.count; i++) {
+    ck_assert_str_ne(v.row[i].section, "floor");
+  }
+  memset(&v, 0, sizeof v);
+  /* The second takes longer a step, for more rows, and less a row. The third gathered nothing. */
+  run.measured.floor[KVL_GATHER_OWNED] = (struct kvl_plane_floor){
+    .steps = 4, .rows = 400, .bytes = 115200, .gather = {20000, 19000}, .span = {30000, 29000}, .look_up = {18000, 17500}, .over = {-2000, -1500}};
+  run.measured.floor[KVL_GATHER_ORDERED] = (struct kvl_plane_floor){
+    .steps = 2, .rows = 302, .bytes = 86976, .gather = {24000, 24000}, .span = {34000, 33000}, .look_up = {25500, 25600}, .over = {1500, 1600}};
+  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE);
+  static const struct {
+    const char *key, *unit;
+    double value;
+  } want[] = {{"steps", "", 2}, {"rows.mean", "", 151}, {"bytes.mean", "B", 43488}, {"gather.mean", "us", 24}, {"gather.p50", "us", 24}, {"span.mean", "us", 34},
+              {"span.p50", "us", 33}, {"look_up.mean", "us", 25.5}, {"look_up.p50", "us", 25.6}, {"over.mean", "us", 1.5}, {"over.p50", "us", 1.6},
+              {"owned.steps", "", 4}, {"owned.rows.mean", "", 100}, {"owned.bytes.mean", "B", 28800}, {"owned.gather.mean", "us", 20},
+              {"owned.gather.p50", "us", 19}, {"owned.span.mean", "us", 30}, {"owned.span.p50", "us", 29}, {"owned.look_up.mean", "us", 18},
+              {"owned.look_up.p50", "us", 17.5}, {"owned.over.mean", "us", -2}, {"owned.over.p50", "us", -1.5}, {"ordered.steps", "", 2}};
+  uint32_t at = 0;
+  while (at < v.count && strcmp(v.row[at].section, "floor") != 0) {
+    at++;
+  }
+  for (size_t i = 0; i < sizeof want / sizeof want[0]; i++, at++) {
+    ck_assert_str_eq(v.row[at].section, "floor");
+    ck_assert_str_eq(v.row[at].key, want[i].key);
+    ck_assert_str_eq(v.row[at].unit, want[i].unit);
+    ck_assert_msg(v.row[at].measured == want[i].value, "%s: %g", want[i].key, v.row[at].measured);
+    ck_assert_int_eq(v.row[at].verdict, KVL_VERDICT_NONE);
+  }
+  ck_assert_str_eq(v.row[v.count - 1].key, "ordered.over.p50");
+  for (int i = 0; i < KVL_SIDES; i++) {
+    kvl_watch_destroy(side[i].watch);
+  }
+}
+END_TEST
+
 START_TEST(a_plane_that_is_slow)
 {
   struct jittering j = {.config = {.seed = 3, .step_ns = 60000000, .copy_ns = 9000000}, .gpus = 1};
@@ -325,6 +372,7 @@ int main(void)
   tcase_add_test(tcase, a_plane_that_lies);
   tcase_add_test(tcase, a_plane_that_forgets);
   tcase_add_test(tcase, a_plane_that_compares_nothing);
+  tcase_add_test(tcase, floors);
   tcase_add_test(tcase, a_plane_that_is_slow);
   tcase_add_loop_test(tcase, watched, 0, 6);
   tcase_add_test(tcase, stored);
