@@ -36,6 +36,13 @@ struct kvl_option {
 /* The first three of a row; the others follow by name. */
 #define KVL_OPTION(called, what, where) .name = (called), .kind = KVL_OPTION_##what, .to = (where)
 
+/* The rows of --format where --json and --tsv stand for it too, and the line of help that says so. */
+#define KVL_OPTION_FORMATS(where)                                   \
+  {KVL_OPTION("format", FORMAT, where)},                            \
+    {KVL_OPTION("json", CHOSEN, where), .number = KVL_FORMAT_JSON}, \
+    {KVL_OPTION("tsv", CHOSEN, where), .number = KVL_FORMAT_TSV}
+#define KVL_OPTION_FORMATS_HELP "  --format=table|json|tsv   (--json and --tsv for short)\n"
+
 /* Reads the options of argv into their places; --help, which every subcommand has, prints `help`. 0: the first word that is no option is argv[optind].
  * 2: something is wrong, and one line on stderr says so. -1: --help was there, and nothing else is to be done. */
 int kvl_cmd_options(const char *subcommand, const char *help, const struct kvl_option *options, unsigned count, int argc, char **argv);

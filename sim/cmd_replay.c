@@ -16,7 +16,7 @@ static const char help[] =
   "  --plane=model|host   what does the look-ups (default: model); host moves and compares real bytes as well\n"
   "  --threads=N          that resolve selections (default: all cores)\n"
   "  --verify             check every invariant after every event (slow)\n"
-  "  --format=table|json|tsv   (--json and --tsv for short)\n";
+  KVL_OPTION_FORMATS_HELP;
 
 /* What was compared: a count on both sides. */
 struct row {
@@ -133,9 +133,7 @@ int kvl_cmd_replay(int argc, char **argv)
     {KVL_OPTION("plane", TEXT, &run.plane)},
     {KVL_OPTION("threads", THREADS, &run.threads)},
     {KVL_OPTION("verify", FLAG, &run.verify)},
-    {KVL_OPTION("format", FORMAT, &format)},
-    {KVL_OPTION("json", CHOSEN, &format), .number = KVL_FORMAT_JSON},
-    {KVL_OPTION("tsv", CHOSEN, &format), .number = KVL_FORMAT_TSV},
+    KVL_OPTION_FORMATS(&format),
   };
   int code = kvl_cmd_options("replay", help, KVL_OPTIONS(options), argc, argv);
   if (code != 0) {

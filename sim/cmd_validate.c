@@ -25,7 +25,7 @@ static const char help[] =
   "  --store=FILE.db      keep the run and the comparison in a result store\n"
   "  --record=FILE        keep the decision log\n"
   "  --threads=N          that resolve selections (default: all cores)\n"
-  "  --format=table|json|tsv   (--json and --tsv for short)\n";
+  KVL_OPTION_FORMATS_HELP;
 
 /* What a reader should know beside the table. */
 static void print_notes(const struct kvl_validate_result *r, const struct kvl_run_options *o, uint32_t failed)
@@ -100,9 +100,7 @@ int kvl_cmd_validate(int argc, char **argv)
     {KVL_OPTION("store", TEXT, &run.store)},
     {KVL_OPTION("record", TEXT, &run.record)},
     {KVL_OPTION("threads", THREADS, &run.threads)},
-    {KVL_OPTION("format", FORMAT, &format)},
-    {KVL_OPTION("json", CHOSEN, &format), .number = KVL_FORMAT_JSON},
-    {KVL_OPTION("tsv", CHOSEN, &format), .number = KVL_FORMAT_TSV},
+    KVL_OPTION_FORMATS(&format),
   };
   int code = kvl_cmd_options("validate", help, KVL_OPTIONS(options), argc, argv);
   if (code < 0) {

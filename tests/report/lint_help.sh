@@ -10,6 +10,9 @@ for file in cmd_*.c results_sweep.c; do
   for option in $options; do
     grep -qE -- "^ *\".*--$option([^a-z-]|\$)" "$file" || { echo "sim/$file: --$option is not in its help"; fail=1; }
   done
+  # --format with --json and --tsv for short is said once: rows and help together, from cmd_options.h
+  grep -q 'KVL_OPTION_FORMATS(' "$file" && { grep -q 'KVL_OPTION_FORMATS_HELP' "$file" || { echo "sim/$file: --json and --tsv are not in its help"; fail=1; }; }
+  grep -nE 'KVL_OPTION\("(json|tsv)"' "$file" && { echo "sim/$file: has rows of its own for --json and --tsv, not KVL_OPTION_FORMATS"; fail=1; }
 done
 [ $files -ge 14 ] || { echo "only $files files with options were found"; fail=1; }
 exit $fail
