@@ -2,6 +2,7 @@
 # The CUDA plane on one GPU, all of results/hardware/h200-plane.md: h200-plane.sh KVLOAN SCENARIOS OUT. Needs some 35 GB of pinned memory and 100 GB of HBM.
 # h200-plane.sh KVLOAN SCENARIOS OUT model: the same steps forecast, anywhere, with node.hardware=h200.measured; only OUT/steps.tsv.
 #   OUT/steps.tsv       steps of exactly N requests, to the nanosecond, from the decision logs of runs that check nothing
+#   OUT/floor.tsv       of steps that were gathered once more (`kvloan validate --floor`, nothing checked): the bare gather of their host rows, and what they took over it
 #   OUT/validate.jsonl  `kvloan validate` of each scenario, every selected row of every step read back
 # It stops at the first run that fails, and leaves nothing of that half in OUT then.
 set -u
@@ -26,6 +27,13 @@ steps() { # NAME N SCENARIO SETTINGS...
     END { if (NR == 0) { print name "\tno such steps"; exit }
       printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f", name, NR, sum[1] / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3
       for (i = 2; i <= 7; i++) printf "\t%.1f", sum[i] / NR / 1e3; printf "\t%.0f\n", sum[8] / NR }' "$work/steps" >>"$work/steps.tsv"
+}
+floor() { # NAME SCENARIO SETTINGS...
+  name=$1 scenario=$2
+  shift 2
+  "$kvloan" validate "$scenario" --check=none --floor --format=tsv "$@" >"$work/v" 2>"$work/err"
+  grep -q '^floor' "$work/v" || fail "$name: $(tail -n 1 "$work/err")"
+  awk -F '\t' -v OFS='\t' -v name="$name" '$1 == "floor" { print name, $2, $3, $4 }' "$work/v" >>"$work/floor.tsv"
 }
 check() { # NAME SCENARIO SETTINGS...
   name=$1 scenario=$2
@@ -52,6 +60,12 @@ steps "drafts, 44" 44 "$scenarios/h200/drafts.json"
 steps "drafts and pools, 44" 44 "$scenarios/h200/drafts-and-pools.json"
 mv "$work/steps.tsv" "$out"
 [ "$plane" = model ] && { cat "$out/steps.tsv"; exit 0; }
+printf 'run\tkey\tunit\tmeasured\n' >"$work/floor.tsv"
+for round in 1 2; do
+  floor "adaptive, half revoked, 44 ($round)" "$scenarios/h200/half-revoked.json"
+done
+floor "adaptive, published pool, 82" "$scenarios/h200/published-batch.json"
+mv "$work/floor.tsv" "$out"
 for name in all-resident half-revoked rise-and-fall pools drafts drafts-and-pools published-batch; do
   check "$name" "$scenarios/h200/$name.json"
 done

@@ -17,12 +17,16 @@ for word; do
   case $word in
   --record=*) cp log "${word#*=}" ;;
   --format=json) format=json ;;
+  --floor) floor=1 ;;
   esac
 done
 echo '10 selected rows read back through their addresses, 0 differ' >&2
 case $format in
 json) echo '{"output_throughput_tok_per_s": 5, "steps": 1, "compute": 3, "scratch": 1, "host": 1}' ;;
-tsv) printf 'key\tvalue\tunit\noutput_throughput_tok_per_s\t5\ttok/s\nsimulated_s\t1\ts\n' ;;
+tsv)
+  [ -z "${floor-}" ] || printf 'floor\tsteps\t\t3\n'
+  printf 'key\tvalue\tunit\noutput_throughput_tok_per_s\t5\ttok/s\nsimulated_s\t1\ts\n'
+  ;;
 esac
 END
 chmod +x fake
@@ -106,9 +110,9 @@ whole() { # FILES SCRIPT ARGUMENTS...
   pass_or_fail $? "$1: whole"
 }
 rm -rf OUT
-whole 'steps.tsv validate.jsonl ' h200-plane.sh ./fake "$scenarios" OUT
-! grep -q '"validation":}' OUT/validate.jsonl
-pass_or_fail $? 'h200-plane.sh: every validation has its text'
+whole 'floor.tsv steps.tsv validate.jsonl ' h200-plane.sh ./fake "$scenarios" OUT
+! grep -q '"validation":}' OUT/validate.jsonl && [ "$(grep -c '[)2]	steps		3$' OUT/floor.tsv)" -eq 3 ]
+pass_or_fail $? 'h200-plane.sh: every validation has its text, every floor its rows'
 rm -rf OUT
 whole 'checked.txt measured.tsv ' h200-pair.sh measure ./fake "$scenarios" OUT
 rm -rf OUT
