@@ -33,7 +33,8 @@ __device__ bool pool_has(const kvl_row *pool, uint32_t n, kvl_row row)
   return low < n && pool[low] == row;
 }
 
-__global__ void __launch_bounds__(NT) announce_kernel(const __grid_constant__ kvl_announce_batch b)
+// Half of a multiprocessor: a model's layer runs on the other half.
+__global__ void __launch_bounds__(NT, 2) announce_kernel(const __grid_constant__ kvl_announce_batch b)
 {
   __shared__ uint32_t scan[NT / 32];
   const kvl_resolve_entry &e = b.entry[blockIdx.x];

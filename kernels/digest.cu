@@ -6,6 +6,7 @@
 #include "kernels/clock.cuh"
 #include "kernels/cluster.cuh"
 #include "kernels/device.cuh"
+#include "kernels/overlap.cuh"
 #include "kernels/step.h"
 
 namespace {
@@ -78,6 +79,8 @@ template <typename V> __global__ void __launch_bounds__(NT, RESIDENT) digest_ker
   const uint32_t block = blockIdx.x - at * blocks;
   const uint32_t e = at / d.queries_max;
   const cluster_barrier barrier = {blocks};
+  await_previous_launch();
+  allow_next_launch(); // every block is there by then
   if (threadIdx.x == 0) {
     stamp_first(d.stamp);
   }
@@ -170,19 +173,24 @@ template <typename V> __global__ void __launch_bounds__(NT, RESIDENT) digest_ker
   }
 }
 
-template <typename V> int launch(const digest_work &work, uint32_t queries, uint32_t blocks, cudaStream_t stream)
+template <typename V> int launch(const digest_work &work, uint32_t queries, uint32_t blocks, bool overlaps, cudaStream_t stream)
 {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(queries * blocks);
   config.blockDim = dim3(NT);
   config.stream = stream;
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = blocks;
-  cluster.val.clusterDim.y = 1;
-  cluster.val.clusterDim.z = 1;
-  config.attrs = &cluster;
-  config.numAttrs = blocks > 1 ? 1 : 0;
+  cudaLaunchAttribute attribute[2] = {};
+  if (blocks > 1) {
+    cudaLaunchAttribute &cluster = attribute[config.numAttrs++];
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = blocks;
+    cluster.val.clusterDim.y = 1;
+    cluster.val.clusterDim.z = 1;
+  }
+  if (overlaps) {
+    overlap_previous(config, attribute);
+  }
+  config.attrs = attribute;
   return cudaLaunchKernelEx(&config, digest_kernel<V>, work, blocks) == cudaSuccess ? 0 : -EIO;
 }
 
@@ -206,9 +214,9 @@ int run(const digest_work &work, uint32_t entries, void *context)
   }
   const uint64_t alignment = (uintptr_t)work.base | work.slot_bytes | work.row_bytes | work.part_bytes;
   cudaStream_t stream = (cudaStream_t)context;
-  return alignment % 16 == 0  ? launch<by_vector>(work, queries, blocks, stream)
-         : alignment % 8 == 0 ? launch<by_word>(work, queries, blocks, stream)
-                              : launch<by_byte>(work, queries, blocks, stream);
+  return alignment % 16 == 0  ? launch<by_vector>(work, queries, blocks, device.clusters, stream)
+         : alignment % 8 == 0 ? launch<by_word>(work, queries, blocks, device.clusters, stream)
+                              : launch<by_byte>(work, queries, blocks, device.clusters, stream);
 }
 
 } // namespace

@@ -27,24 +27,11 @@
 
 #include "kernels/clock.cuh"
 #include "kernels/cluster.cuh"
+#include "kernels/overlap.cuh"
 #include "kernels/resolve_batch.h"
 #include "kernels/victims.cuh"
 
 namespace {
-
-// As a node of a graph a launch may be set up while the one before it ends (sm_90). Until then it touches no memory but its own.
-__device__ __forceinline__ void await_previous_launch()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void allow_next_launch()
-{
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 constexpr int OWN = 1024;         // lanes of a block whose misses are listed in shared memory; more are listed in the work memory
 constexpr int AHEAD = 6;          // vectors that a thread has under way from the host
@@ -552,11 +539,8 @@ template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStr
     cluster.val.clusterDim.y = 1;
     cluster.val.clusterDim.z = 1;
   }
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone; // outside a graph it saves nothing and the call takes longer
-  if (overlaps && cudaStreamIsCapturing(stream, &capture) == cudaSuccess && capture == cudaStreamCaptureStatusActive) {
-    cudaLaunchAttribute &overlap = attribute[config.numAttrs++];
-    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    overlap.val.programmaticStreamSerializationAllowed = 1;
+  if (overlaps) {
+    overlap_previous(config, attribute);
   }
   config.attrs = attribute;
   return cudaLaunchKernelEx(&config, resolve_kernel<NT, V>, *batch) == cudaSuccess ? 0 : -EIO;

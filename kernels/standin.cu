@@ -4,6 +4,7 @@
 // that the last one can leave it 0; the time in it has 48 bits, three days.
 #include "kernels/clock.cuh"
 #include "kernels/device.cuh"
+#include "kernels/overlap.cuh"
 #include "kernels/step.h"
 
 namespace {
@@ -12,6 +13,7 @@ constexpr int NT = 1024;
 constexpr uint32_t LOADS = 4;
 constexpr uint32_t TURN = 32 * LOADS; // vectors of 16 bytes
 constexpr int TIME_BITS = 48;
+constexpr uint64_t SETUP_NS = 4000; // before its end the next launch may be set up: not earlier, for its blocks would lie in the way of copies
 
 __device__ __forceinline__ void wait_until(uint64_t due)
 {
@@ -32,6 +34,7 @@ __global__ void __launch_bounds__(NT, 2) standin_kernel(const __grid_constant__ 
   __shared__ uint64_t shared_start;
   __shared__ uint64_t shared_duration;
   const uint32_t lane = threadIdx.x & 31;
+  await_previous_launch();
   if (threadIdx.x == 0) {
     constexpr uint64_t MASK = (UINT64_C(1) << TIME_BITS) - 1;
     uint64_t now = now_ns();
@@ -87,6 +90,8 @@ __global__ void __launch_bounds__(NT, 2) standin_kernel(const __grid_constant__ 
   }
   __syncthreads();
   if (threadIdx.x == 0) {
+    wait_until(start + (shared_duration > SETUP_NS ? shared_duration - SETUP_NS : 0));
+    allow_next_launch();
     wait_until(start + shared_duration);
     stamp_last(s.stamp);
     unsigned long long done = atomicAdd((unsigned long long *)s.start, 1ull << TIME_BITS) >> TIME_BITS;
@@ -114,6 +119,14 @@ extern "C" int kvl_standin_cuda(const struct kvl_standin *standin, void *context
     }
     divided[index] = true;
   }
-  standin_kernel<<<device.multiprocessors, NT, 0, (cudaStream_t)context>>>(*standin);
-  return launched();
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(device.multiprocessors);
+  config.blockDim = dim3(NT);
+  config.stream = (cudaStream_t)context;
+  cudaLaunchAttribute attribute[1] = {};
+  if (device.clusters) {
+    overlap_previous(config, attribute);
+  }
+  config.attrs = attribute;
+  return cudaLaunchKernelEx(&config, standin_kernel, *standin) == cudaSuccess ? 0 : -EIO;
 }
