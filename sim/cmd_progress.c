@@ -1,9 +1,10 @@
-#include "results/text.h"
 #include "sim/cmd_progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "results/text.h"
 
 static double seconds_between(const struct timespec *a, const struct timespec *b)
 {
@@ -55,8 +56,11 @@ void kvl_cmd_progress_reruns(void *context, uint32_t done, uint32_t total, doubl
     return;
   }
   fprintf(stderr, "\r\033[K%s%u of %u re-runs done", p->what, done, total);
+  double elapsed = seconds_between(&p->started, &t);
   if (share > 0.02 && share < 1) { /* the first answers come late: an estimate by them is far too long */
-    fprintf(stderr, ", %.0f s to go", seconds_between(&p->started, &t) * (1 - share) / share);
+    fprintf(stderr, ", %.0f s to go", elapsed * (1 - share) / share);
+  } else if (elapsed >= 1) {
+    fprintf(stderr, ", %.0f s so far", elapsed);
   }
 }
 

@@ -8,7 +8,7 @@
 #include "sim/costs.h"
 #include "sim/engine_state.h"
 
-enum { PROGRESS_EVENTS = 2048 };
+enum { PROGRESS_EVENTS = 32 }; /* an event of a large scenario takes milliseconds: who shows progress goes by the clock */
 
 static int verify(struct engine *e)
 {

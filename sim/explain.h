@@ -119,7 +119,7 @@ struct kvl_explain_options {
   const char *const *sets;         /* applied to the run's scenario first */
   unsigned set_count;
   const volatile sig_atomic_t *stop;
-  void (*progress)(void *context, uint32_t done, uint32_t total, double share); /* re-runs; the share of all their requests that are done, from 0 to 1 */
+  void (*progress)(void *context, uint32_t done, uint32_t total, double share); /* re-runs; the share of all their requests that are done, from 0 to 1. First before any of them, with 0; also when it has not grown */
   void *progress_context;
 };
 

@@ -254,12 +254,10 @@ static void run_progress(void *context, uint64_t now_ns, uint64_t done, uint64_t
   struct try_progress *p = context;
   double share = total == 0 ? 0 : (double)done / (double)total;
   (void)now_ns;
-  if (share > p->share) {
-    (void)pthread_mutex_lock(&p->batch->lock);
-    tell(p->batch, share - p->share);
-    (void)pthread_mutex_unlock(&p->batch->lock);
-    p->share = share;
-  }
+  (void)pthread_mutex_lock(&p->batch->lock); /* also when no more is done: the first answers come late, and time passes */
+  tell(p->batch, share - p->share);
+  (void)pthread_mutex_unlock(&p->batch->lock);
+  p->share = share;
 }
 
 /* The scenario of a try. */

@@ -321,7 +321,7 @@ START_TEST(threads_and_order_do_not_matter)
 END_TEST
 
 struct progress {
-  uint32_t done, total, between; /* between: calls that told more than the number of re-runs that are through */
+  uint32_t done, total, between, before; /* between: calls that told more than the number of re-runs that are through; before: those while no request was done */
   double share;
 };
 
@@ -330,14 +330,15 @@ static void see_progress(void *context, uint32_t done, uint32_t total, double sh
   struct progress *p = context;
   ck_assert(share > p->share - 1e-9 && share <= 1 && done >= p->done && done <= total);
   p->between += share > (double)done / total + 1e-9;
-  *p = (struct progress){done, total, p->between, share};
+  p->before += share <= 0;
+  *p = (struct progress){done, total, p->between, p->before, share};
 }
 
 START_TEST(progress_is_told_within_the_re_runs)
 {
   static const char *const sets[] = {"workload.requests=600", "workload.output_tokens=40", "selection.source=none"};
   struct fixture f;
-  struct progress seen = {0, 0, 0, 0};
+  struct progress seen = {0, 0, 0, 0, 0};
   struct kvl_err err = {""};
   begin(&f, sets, 3);
   struct kvl_what_if *w = calloc(1, sizeof *w);
@@ -345,6 +346,7 @@ START_TEST(progress_is_told_within_the_re_runs)
   ck_assert_msg(kvl_explain_what_if(w, f.facts, f.json, "run", &o, &err) == 0, "%s", err.text);
   ck_assert(seen.total > 2 && seen.done == seen.total && seen.share > 1 - 1e-9);
   ck_assert_uint_gt(seen.between, seen.total);
+  ck_assert_uint_gt(seen.before, 8); /* signs of life before the first answer, not only the first line and one as each re-run begins */
   kvl_what_if_free(w);
   free(w);
   end(&f);

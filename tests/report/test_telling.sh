@@ -150,6 +150,11 @@ pass_or_fail $? 'explain: one thread or two, the same answer'
 run explain --store="s '&.db" 3 --knobs=1 --requests=2
 [ $code -eq 0 ] && grep -q '^No setting is named, nor hardware: 2 requests do not press' out && grep -q -- '--requests=[0-9]* is the least' out && ! grep -q '<- best' out
 pass_or_fail $? 'explain: too few requests name no setting, but the least number that would'
+if script -qec true /dev/null >/dev/null 2>&1; then
+  script -qec "'$program' explain --store=\"s '&.db\" 3 --knobs=1 --requests=12" /dev/null >out 2>err </dev/null
+  tr '\r' '\n' <out | grep -a 're-runs done' | head -n 1 | grep -qa '0 of [1-9][0-9]* re-runs done$' && grep -qa '^Time of the decode GPUs' out
+  pass_or_fail $? 'explain: on a terminal the first line says how many runs it will make'
+fi
 # One of each: no "1 requests", but for units in a column of their own. Run, sweep, merge, explain, report, check.
 one='--set=workload.requests=1 --set=workload.concurrency=1 --set=node.decode_gpus=1 --set=node.prefill_gpus=1'
 printf '{"scenario": "hostile.json", "set": {"workload.requests": 1, "workload.concurrency": 1, "node.decode_gpus": 1}, "list": [{"mode": "fixed"}]}\n' >lone.json
