@@ -17,7 +17,7 @@ static const char small[] =
   "{\"name\": \"small\", \"model\": \"deepseek-v4.1-flash\", \"mode\": \"adaptive\", \"costs\": \"deepseek-v4.1-flash.b300\","
   " \"node\": {\"hardware\": \"b300\", \"prefill_gpus\": 8, \"decode_gpus\": 1, \"kv_pool_bytes\": 200000000, \"host_pool_bytes\": 2000000000},"
   " \"policy\": {\"hot_rows\": 1024},"
-  " \"workload\": {\"kind\": \"closed\", \"concurrency\": 12, \"requests\": 24, \"input_tokens\": 12000, \"cached_tokens\": 11936, \"output_tokens\": 40},"
+  " \"workload\": {\"kind\": \"closed\", \"concurrency\": 12, \"requests\": 24, \"input_tokens\": 12000, \"cached_tokens\": 11936, \"output_tokens\": 20},"
   " \"selection\": {\"source\": \"preset\", \"preset\": \"hot-a\"}}";
 
 struct fixture {
@@ -429,7 +429,7 @@ START_TEST(rates_of_stages)
   kvl_rates_of(kvl_scenario_of(doc), 4, 0, 0, &r);
   ck_assert(fabs(r.prefill_ms - 100.64) < 1e-9); /* 64 tokens are not cached */
   ck_assert(fabs(r.per_s[KVL_RATE_PREFILL] - 2.0 / 0.10064) < 1e-6);
-  ck_assert(fabs(r.per_s[KVL_RATE_DECODE] - 4.0 * 1000.0 / (40.0 * r.step_ms)) < 1e-6);
+  ck_assert(fabs(r.per_s[KVL_RATE_DECODE] - 4.0 * 1000.0 / (20.0 * r.step_ms)) < 1e-6);
   for (int stage = 0; stage < KVL_RATE_STAGES; stage++) {
     ck_assert(r.per_s[r.least] <= r.per_s[stage]);
   }
