@@ -55,6 +55,26 @@ __device__ void flip_in_block(uint32_t *shared, uint32_t block, uint32_t value)
 #endif
 }
 
+// To the same variable of every block of the cluster, by a whole warp.
+__device__ __forceinline__ void add_in_all(uint32_t *shared, uint32_t blocks, uint32_t value)
+{
+  const uint32_t block = threadIdx.x & 31;
+  if (blocks == 1) {
+    if (block == 0) {
+      atomicAdd(shared, value);
+    }
+    return;
+  }
+#if __CUDA_ARCH__ >= 900
+  if (block < blocks) {
+    uint32_t local = (uint32_t)__cvta_generic_to_shared(shared);
+    uint32_t remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(local), "r"(block));
+    asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], %1;" ::"r"(remote), "r"(value) : "memory");
+  }
+#endif
+}
+
 __device__ void store_in_block(uint2 *shared, uint32_t block, uint2 value)
 {
 #if __CUDA_ARCH__ >= 900

@@ -50,10 +50,9 @@ template <int NT> struct block_memory {
   uint16_t next[OWN];           // by lane: the lane before it that took its row over from it; one block alone, with few lanes
   uint16_t order[SORTED];       // own misses by row
   uint32_t scan[NT / 32 + 1];
-  uint32_t misses_of[CLUSTER_MAX];
   uint32_t tier[KVL_TIERS + 2]; // counters, violations, nothing to count
-  uint32_t misses, own, others, old, stamps;
-  uint32_t doubles_of[CLUSTER_MAX];
+  uint32_t misses, doubles;     // lanes of the whole cluster that missed; of them, of rows that another lane fetches
+  uint32_t own, others, old, stamps;
   uint32_t found;               // victims found
 };
 
@@ -176,21 +175,21 @@ __device__ uint64_t look_up(block_memory<NT> &s, const miss_list &miss, const kv
     }
     tally += UINT64_C(1) << (8 * tier);
     uint32_t missed_lanes = __ballot_sync(~0u, missed);
-    if (missed_lanes != 0 && lane_id == 0) {
-      atomicAdd(&s.misses, (uint32_t)__popc(missed_lanes));
-    }
     if (real && !missed) {
       addresses[lane] = addr;
     }
     if (second_later && barrier.blocks > 1) {
       barrier.wait(); // the other blocks have started
     }
+    if (missed_lanes != 0) {
+      add_in_all(&s.misses, barrier.blocks, (uint32_t)__popc(missed_lanes));
+    }
   }
   return tally;
 }
 
-// Adds the block's counts by tier to the request's counters.
-template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tally, kvl_resolve_counts &counts)
+// A warp's counts by tier into the block's. The barrier after the look-up completes them.
+template <int NT> __device__ void tally_tiers(block_memory<NT> &s, uint64_t tally)
 {
   const uint32_t lane_id = threadIdx.x & 31;
   for (int half = 0; half < 2; half++) { // tiers 0, 2, 4, 6, then 1, 3, 5, 7, in 16-bit fields that hold a warp's sum
@@ -202,7 +201,11 @@ template <int NT> __device__ void count_tiers(block_memory<NT> &s, uint64_t tall
       atomicAdd(&s.tier[2 * lane_id + half], n);
     }
   }
-  __syncthreads();
+}
+
+// The block's to the request's.
+template <int NT> __device__ void count_tiers(const block_memory<NT> &s, kvl_resolve_counts &counts)
+{
   if (threadIdx.x <= KVL_TIERS && s.tier[threadIdx.x] > 0) { // lanes[KVL_TIERS] is violations, its neighbour
     atomicAdd((unsigned long long *)&counts.lanes[0] + threadIdx.x, (unsigned long long)s.tier[threadIdx.x]);
   }
@@ -272,6 +275,7 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   }
   if (threadIdx.x == 0) {
     s.misses = 0;
+    s.doubles = 0;
     s.old = 0;
     s.own = 0;
     s.others = 0;
@@ -302,11 +306,11 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
     return;
   }
   const uint32_t seq = head.seq + 1;
-  __syncthreads();
-  if (threadIdx.x < blocks) {
-    store_in_block(&s.misses_of[block], threadIdx.x, s.misses);
-  }
+  tally_tiers<NT>(s, tally);
   barrier.arrive();
+  if (blocks == 1) {
+    __syncthreads();
+  }
   // Loads go out before the answers to the claims are waited for. One block alone has all its hits stamped by now.
   ages_held<NT> held;
   if (blocks == 1 && s.misses > 0) {
@@ -314,10 +318,7 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   }
   last.settle(s, miss, blocks, linked);
   barrier.wait();
-  uint32_t missed = 0;
-  for (uint32_t i = 0; i < blocks; i++) {
-    missed += s.misses_of[i];
-  }
+  const uint32_t missed = s.misses;
   if (missed == 0) {
     // Not with misses: the next launch's blocks would lie on other multiprocessors than this one's, and host rows are found faster by the
     // multiprocessor that read rows of the same request before: it has their pages' translations (a step of V4.1 took 20 % longer).
@@ -327,7 +328,7 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
       b.fetch_count[blockIdx.y] = 0;
       stamp_both(b.stamp);
     }
-    count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
+    count_tiers<NT>(s, b.counts[blockIdx.y]);
     return;
   }
   const bool picks = block == 0;
@@ -398,8 +399,8 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   const bool early = !picks || (blocks == 1 && hot_rows <= KEYS);
   if (blocks == 1) {
     read_winners();
-  } else if (threadIdx.x < blocks) {
-    store_in_block(&s.doubles_of[block], threadIdx.x, others);
+  } else if (others > 0 && threadIdx.x < 32) {
+    add_in_all(&s.doubles, blocks, others);
   }
   if (!picks) {
     barrier.arrive();
@@ -425,18 +426,13 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
       start_all();
     }
   }
-  count_tiers<NT>(s, tally, b.counts[blockIdx.y]);
+  count_tiers<NT>(s, b.counts[blockIdx.y]);
   barrier.wait();
-  uint32_t doubles = 0;
-  if (blocks > 1) {
-    for (uint32_t i = 0; i < blocks; i++) {
-      doubles += s.doubles_of[i];
-    }
-    if (doubles > 0) {
-      read_winners();
-      barrier.arrive();
-      barrier.wait();
-    }
+  const uint32_t doubles = s.doubles; // of a cluster
+  if (doubles > 0) {
+    read_winners();
+    barrier.arrive();
+    barrier.wait();
   }
 
   // Ranks: winning lanes before each word.
