@@ -28,6 +28,12 @@ steps() { # NAME N SCENARIO SETTINGS...
       printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f", name, NR, sum[1] / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3
       for (i = 2; i <= 7; i++) printf "\t%.1f", sum[i] / NR / 1e3; printf "\t%.0f\n", sum[8] / NR }' "$work/steps" >>"$work/steps.tsv"
 }
+# $beside: what a resident server's look-ups take of a step. Resident mode takes that time off the layers; for comparisons at equal layers it is put back.
+look_ups() {
+  "$kvloan" validate "$scenarios/h200/all-resident.json" --set=mode=resident --check=none --format=tsv >"$work/v" 2>"$work/err" # it says 1 where nothing is read back
+  beside=$(awk -F '\t' '$1 == "device" && $2 == "kernel.resolve.mean" { mean = $4 } $1 == "device" && $2 == "kernel.resolve.launches" { launches = $4 } $1 == "times" && $2 == "compute.count" { count = $4 }
+    END { if (count == 0 || launches == 0) exit 1; printf "%.4f", mean * launches / count / 1e3 }' "$work/v") || fail "look-ups of resident mode: $(tail -n 1 "$work/err")"
+}
 floor() { # NAME SCENARIO SETTINGS...
   name=$1 scenario=$2
   shift 2
@@ -48,12 +54,16 @@ check() { # NAME SCENARIO SETTINGS...
 
 printf 'run\tsteps\tmean_us\tp50_us\tp10_us\tp90_us\tcompute_us\tbookkeeping_us\tresolve_us\tfetch_us\tlink_wait_us\tprefetch_wait_us\trows_fetched\n' >"$work/steps.tsv"
 differs=0
-for round in 1 2; do # twice, in turn: what differs between the two is the noise
+[ "$plane" = model ] || look_ups
+for round in 1 2 3; do # in turn: what differs between them is the noise
   steps "resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json" --set=mode=resident
+  [ "$plane" = model ] || steps "resident, its look-ups beside 22 ms of layers, 44 ($round)" 44 "$scenarios/h200/all-resident.json" --set=mode=resident --set=costs.law_fixed_ms="$(awk -v more="$beside" 'BEGIN { print 13.2 + more }')"
   steps "adaptive, all resident, 44 ($round)" 44 "$scenarios/h200/all-resident.json"
+  steps "adaptive, all resident, pools and a bank, 44 ($round)" 44 "$scenarios/h200/all-resident.json" --set=policy.prefetch=pool --set=policy.bank_rows=16384
   steps "adaptive, half revoked, 44 ($round)" 44 "$scenarios/h200/half-revoked.json"
 done
 steps "half revoked and pools, 44" 44 "$scenarios/h200/pools.json"
+steps "half revoked, a look-up for each layer, 44" 44 "$scenarios/h200/half-revoked.json" --set=policy.layer_sharing=off
 steps "fixed, 44" 44 "$scenarios/h200/half-revoked.json" --set=mode=fixed
 steps "adaptive, published pool, 82" 82 "$scenarios/h200/published-batch.json"
 steps "drafts, 44" 44 "$scenarios/h200/drafts.json"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What steps that nobody joined were spent on, by what happened between them and the step before, from decision logs (plain or .gz) of the CUDA plane: TSV, microseconds, means.
-#   h200-steps.sh REQUESTS LOG...   steps of at least so many requests; behind h200-headline.md ("what give-back cost") and h200-plane.md ("five rounds")
+#   h200-steps.sh REQUESTS LOG...   steps of at least so many requests; behind h200-headline.md ("what give-back cost") and h200-plane.md ("other machines, and before")
 set -u
 # shellcheck source=results/hardware/measure.sh disable=SC1091
 . "$(dirname "$0")/measure.sh"

@@ -25,6 +25,7 @@ case $format in
 json) echo '{"output_throughput_tok_per_s": 5, "steps": 1, "compute": 3, "scratch": 1, "host": 1}' ;;
 tsv)
   [ -z "${floor-}" ] || printf 'floor\tsteps\t\t3\n'
+  [ "$1" != validate ] || printf 'device\tkernel.resolve.mean\tus\t9\ndevice\tkernel.resolve.launches\t\t8\ntimes\tcompute.count\t\t1\n'
   printf 'key\tvalue\tunit\noutput_throughput_tok_per_s\t5\ttok/s\nsimulated_s\t1\ts\n'
   ;;
 esac
@@ -185,7 +186,7 @@ pass_or_fail $? 'h200-steps.sh: no number of requests'
 sh_run 1 h200-steps.sh 44 fake
 one_line 1 'fake: is no decision log' && [ ! -s out ]
 pass_or_fail $? 'h200-steps.sh: a file that is no log'
-log=logs/rounds/all-adaptive-1.log.gz
+log=logs/rounds/all-after-1.log.gz
 head -c 9000 "$scripts/$log" >cut.log.gz
 sh_run 1 h200-steps.sh 44 "$scripts/$log" cut.log.gz
 one_line 1 'cut.log.gz: cannot be unpacked' && [ ! -s out ]
