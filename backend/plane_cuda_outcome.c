@@ -18,7 +18,10 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
 {
   struct cuda_plane *c = g->plane;
   const uint64_t *stamp = g->stamps;
-  uint64_t at = c->config.resident ? stamp[1] : g->outcome->begin_ns, looked_up = 0, reads_ns = 0, reads = 0;
+  uint64_t at = c->config.resident ? stamp[1] : g->outcome->begin_ns, looked_up = 0;
+  struct {
+    uint64_t ns, count;
+  } alone = {0, 0}, behind = {0, 0}; /* reads of layers by themselves; of layers that look up first */
   uint32_t reader = 0, fetched = 0;
   bool resolving = false, waited = false, translating = false;
   for (uint32_t i = 0; i < c->config.stage_count; i++) {
@@ -69,8 +72,11 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
         at = s[0] > at ? s[0] : at;
         waited = false;
       } else if (stage->kind == KVL_STAGE_READ && !resolving) { /* with the gap before it, which a layer without this stand-in would not have */
-        reads_ns += span(at, s[1]);
-        reads++;
+        alone.ns += span(at, s[1]);
+        alone.count++;
+      } else if (stage->kind == KVL_STAGE_READ) {
+        behind.ns += span(s[0], s[1]);
+        behind.count++;
       }
       if (resolving) {
         uint64_t turn = fetched == 0 || looked_up < at || looked_up > s[0] ? s[0] : looked_up;
@@ -96,8 +102,8 @@ static void account(struct cuda_gpu *g, uint64_t *stall)
       reader += stage->kind == KVL_STAGE_READ;
     }
   }
-  if (reads != 0) {
-    uint64_t mean = reads_ns / reads;
+  if (alone.count + behind.count != 0) { /* where every layer looks up, there are none of the former */
+    uint64_t mean = alone.count != 0 ? alone.ns / alone.count : behind.ns / behind.count;
     g->reader_ns = g->reader_ns == 0 ? mean : (g->reader_ns * (READER_SMOOTH - 1) + mean) / READER_SMOOTH;
   }
 }

@@ -50,6 +50,19 @@ whole "orders that go by selections" --set=policy.revoke_order=least_selected --
 whole "no hot cache" --set=policy.hot_rows=0 --set=workload.requests=6
 whole "two GPUs" --set=node.decode_gpus=2
 whole "layer sharing off" --set=policy.layer_sharing=off --set=workload.requests=6
+# What a layer takes is what it reads, and its stand-in for the rest: together what the law says (8 us), however many of the layers look up first.
+layers() { # NAME SETTINGS...
+  name=$1
+  shift
+  FAKE_GPU_TIMED=1 "$program" run s.json --plane=cuda --check=all --quiet --record=log --set=costs=deepseek-v4.1-flash.h200 --set=costs.prefill_fixed_ms=2 \
+    --set=costs.law_fixed_ms=0.304 --set=costs.law_token_ms=0 --set=workload.requests=6 "$@" >out 2>err &&
+    awk '$1 == "done" && $4 == "step" && $6 > 2 { for (i = 7; i <= NF; i++) if ($i == "stall") { split($(i + 1), ns, ","); steps++; off += ns[1] < 303900 || ns[1] > 304100 } }
+      END { exit steps < 10 || off }' log
+  pass_or_fail $? "a layer's length: $name"
+}
+layers "few look up"
+layers "each looks up" --set=policy.layer_sharing=off
+layers "resident" --set=mode=resident --set=node.kv_pool_bytes=60000000
 # shellcheck disable=SC2086
 whole speculation $drafts --set=node.kv_pool_bytes=33000000
 # A page's selections are those of its committed rows: drafts name rows that may be rejected.
