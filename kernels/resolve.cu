@@ -38,6 +38,7 @@ constexpr int AHEAD = 6;          // vectors that a thread has under way from th
 constexpr int WORDS = KVL_LANES_MAX / 32;
 constexpr int GROUP = 4;          // neighbouring lanes of one block; groups go to blocks in turn, so that misses spread evenly
 constexpr uint32_t SORTED = 96;   // rows of a block, at most, that are fetched in the order of their addresses
+constexpr uint32_t PREPARES_MAX = 8; // requests; of 16 and more the loads are in the way of look-ups (0.8 us without misses)
 constexpr uint32_t CLUSTER_MAX = 8; // 16 was tried: its barriers cost what its reads gain
 
 template <int NT> struct block_memory {
@@ -244,8 +245,8 @@ template <int NT, typename V> struct row_cursor {
   }
 };
 
-// V: the widest vector that divides a row.
-template <int NT, typename V>
+// V: the widest vector that divides a row. PREPARES: while look-ups go on, block 0 gets ready to pick victims, in case any are wanted.
+template <int NT, typename V, bool PREPARES>
 __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ kvl_resolve_batch b)
 {
   __shared__ block_memory<NT> s;
@@ -313,8 +314,13 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   }
   // Loads go out before the answers to the claims are waited for. One block alone has all its hits stamped by now.
   ages_held<NT> held;
-  if (blocks == 1 && s.misses > 0) {
-    held.load(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
+  if constexpr (PREPARES) {
+    if (block == 0) {
+      held.template load<false, true>(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
+      clear_victims<NT>(s);
+    }
+  } else if (blocks == 1 && s.misses > 0) {
+    held.template load<true, true>(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
   }
   last.settle(s, miss, blocks, linked);
   barrier.wait();
@@ -334,7 +340,7 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   const bool picks = block == 0;
   if (picks) {
     if (blocks > 1) {
-      held.load(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
+      held.template load<true, !PREPARES>(e.stamp, e.pinned, e.row_of_place, hot_rows, seq);
     }
     if (held.classify(seq)) {
       s.old = 1;
@@ -411,7 +417,7 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   const bool victims_here = missed <= OWN;
   if (picks) {
     const victim_sink sink = {s.slot, victims, victims_here};
-    uint32_t found = pick_victims<NT>(s, held, e.stamp, e.pinned, e.row_of_place, hot_rows, seq, min(missed, victims_max), sink);
+    uint32_t found = pick_victims<NT, PREPARES>(s, held, e.stamp, e.pinned, e.row_of_place, hot_rows, seq, min(missed, victims_max), sink);
     if (threadIdx.x < blocks) {
       store_in_block(&s.found, threadIdx.x, found);
     }
@@ -520,7 +526,7 @@ __global__ void __launch_bounds__(NT, 1) resolve_kernel(const __grid_constant__ 
   }
 }
 
-template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStream_t stream, uint32_t blocks, bool overlaps)
+template <int NT, typename V, bool PREPARES> int launch(const kvl_resolve_batch *batch, cudaStream_t stream, uint32_t blocks, bool overlaps)
 {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(blocks, batch->entries);
@@ -539,7 +545,7 @@ template <int NT, typename V> int launch(const kvl_resolve_batch *batch, cudaStr
     overlap_previous(config, attribute);
   }
   config.attrs = attribute;
-  return cudaLaunchKernelEx(&config, resolve_kernel<NT, V>, *batch) == cudaSuccess ? 0 : -EIO;
+  return cudaLaunchKernelEx(&config, resolve_kernel<NT, V, PREPARES>, *batch) == cudaSuccess ? 0 : -EIO;
 }
 
 // What a launch depends on, of the current device; asked once a device.
@@ -563,10 +569,11 @@ template <int NT> device_facts facts()
       return device_facts{1, {UINT32_MAX, 0, 0, 0}};
     }
     device_facts f = {(uint32_t)multiprocessors, {UINT32_MAX, 0, 0, 0}};
-    if (cudaFuncSetAttribute(resolve_kernel<NT, uint4>, cudaFuncAttributeMaxDynamicSharedMemorySize, AHEAD * NT * sizeof(uint4)) !=
-            cudaSuccess ||
-        cudaFuncSetAttribute(resolve_kernel<NT, uint2>, cudaFuncAttributeMaxDynamicSharedMemorySize, AHEAD * NT * sizeof(uint2)) !=
-            cudaSuccess) {
+    auto allow = [](void (*kernel)(kvl_resolve_batch), size_t vector) { // the ring of host rows
+      return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(AHEAD * NT * vector)) == cudaSuccess;
+    };
+    if (!allow(resolve_kernel<NT, uint4, false>, sizeof(uint4)) || !allow(resolve_kernel<NT, uint4, true>, sizeof(uint4)) ||
+        !allow(resolve_kernel<NT, uint2, false>, sizeof(uint2)) || !allow(resolve_kernel<NT, uint2, true>, sizeof(uint2))) {
       return device_facts{1, {UINT32_MAX, 0, 0, 0}};
     }
     for (uint32_t i = 1; i < 4 && major >= 9; i++) {
@@ -582,7 +589,7 @@ template <int NT> device_facts facts()
       config.attrs = &cluster;
       config.numAttrs = 1;
       int n = 0;
-      f.clusters[i] = cudaOccupancyMaxActiveClusters(&n, resolve_kernel<NT, uint4>, &config) == cudaSuccess ? (uint32_t)n : 0;
+      f.clusters[i] = cudaOccupancyMaxActiveClusters(&n, resolve_kernel<NT, uint4, false>, &config) == cudaSuccess ? (uint32_t)n : 0;
     }
     cudaGetLastError();
     known[device] = f;
@@ -613,8 +620,11 @@ template <int NT> int run(const kvl_resolve_batch *batch, void *context, uint32_
   }
   cudaStream_t stream = (cudaStream_t)context;
   const bool overlaps = overlap && f.clusters[1] > 0; // sm_90
-  return (batch->row_bytes | batch->fetch_bytes) % 16 == 0 ? launch<NT, uint4>(batch, stream, blocks, overlaps)
-                                                           : launch<NT, uint2>(batch, stream, blocks, overlaps);
+  const bool vectors = (batch->row_bytes | batch->fetch_bytes) % 16 == 0;
+  if (blocks == CLUSTER_MAX && batch->entries <= PREPARES_MAX) {
+    return vectors ? launch<NT, uint4, true>(batch, stream, blocks, overlaps) : launch<NT, uint2, true>(batch, stream, blocks, overlaps);
+  }
+  return vectors ? launch<NT, uint4, false>(batch, stream, blocks, overlaps) : launch<NT, uint2, false>(batch, stream, blocks, overlaps);
 }
 
 // Planes use the first, which in a graph is set up while the node before it ends (0.5 us less a node without misses); the second is the

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int BINS = 1024;        // distinct stamps sorted at once
 constexpr int DENSE = 64;         // of those, non-empty ones placed at once
+constexpr uint32_t FEW = 4;       // so few are numbered by ballots, where block 0 prepares
 constexpr int KEYS = 4096;        // hot slots that the threads of a block hold in registers; larger hot caches are walked tile by tile
 constexpr uint32_t NEVER = UINT32_MAX; // key of a slot that may not be a victim
 
@@ -227,6 +228,8 @@ template <int NT> struct ages_held {
   kvl_row row[EACH];  // in the slot
   int turns;
   uint32_t from;
+  // Look-ups change stamps; the rest may be loaded while they go on.
+  template <bool STAMPS, bool REST>
   __device__ void load(const uint32_t *stamps, const uint32_t *pinned, const kvl_row *rows, uint32_t hot_rows, uint32_t seq)
   {
     turns = hot_rows > KEYS ? 0 : (int)((hot_rows + NT - 1) / NT);
@@ -235,9 +238,13 @@ template <int NT> struct ages_held {
     for (int i = 0; i < EACH; i++) {
       uint32_t slot = from + i * 32;
       bool real = i < turns && slot < hot_rows;
-      bin[i] = real ? __ldcg(stamps + slot) : seq;
-      pins[i] = real ? __ldcg(pinned + slot / 32) : 0;
-      row[i] = real ? __ldcg(rows + slot) : KVL_NONE;
+      if constexpr (STAMPS) {
+        bin[i] = real ? __ldcg(stamps + slot) : seq;
+      }
+      if constexpr (REST) {
+        pins[i] = real ? __ldcg(pinned + slot / 32) : 0;
+        row[i] = real ? __ldcg(rows + slot) : KVL_NONE;
+      }
     }
   }
   // Whether a slot was used too long ago for the bins. (A row below -1 there is not; it is compared so that the load is waited for here.)
@@ -256,9 +263,25 @@ template <int NT> struct ages_held {
   }
 };
 
+template <int NT> __device__ void clear_victims(block_memory<NT> &s)
+{
+  victim_memory<NT> &v = s.victim;
+#pragma unroll
+  for (int i = 0; i < BINS / NT; i++) {
+    v.hist[threadIdx.x * (BINS / NT) + i] = 0;
+  }
+#pragma unroll
+  for (int i = 0; i < DENSE * (NT / 32) / NT; i++) {
+    (&v.count[0][0])[threadIdx.x + i * NT] = 0;
+  }
+  if (threadIdx.x == 0) {
+    s.stamps = 0;
+  }
+}
+
 // The same for a hot cache of at most KEYS rows in which every slot was used in the last BINS - 2 transactions or never: what happens all
-// the time, in half the steps.
-template <int NT>
+// the time, in half the steps. PREPARED: clear_victims, and a barrier, came before.
+template <int NT, bool PREPARED>
 __device__ uint32_t pick_victims(block_memory<NT> &s, const ages_held<NT> &held, const uint32_t *stamp, const uint32_t *pinned,
                                  const kvl_row *row_of_place, uint32_t hot_rows,
                                  uint32_t seq, uint32_t need, const victim_sink &out)
@@ -274,18 +297,10 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const ages_held<NT> &held,
   const uint32_t warp = threadIdx.x >> 5;
   const int turns = held.turns;
   const uint32_t from = held.from;
-#pragma unroll
-  for (int i = 0; i < BINS_EACH; i++) {
-    v.hist[threadIdx.x * BINS_EACH + i] = 0;
+  if constexpr (!PREPARED) {
+    clear_victims<NT>(s);
+    __syncthreads();
   }
-#pragma unroll
-  for (int i = 0; i < DENSE * (NT / 32) / NT; i++) {
-    (&v.count[0][0])[threadIdx.x + i * NT] = 0;
-  }
-  if (threadIdx.x == 0) {
-    s.stamps = 0;
-  }
-  __syncthreads();
 #pragma unroll
   for (int i = 0; i < EACH; i++) {
     if (i < turns && held.bin[i] < BINS) {
@@ -342,20 +357,38 @@ __device__ uint32_t pick_victims(block_memory<NT> &s, const ages_held<NT> &held,
         d[i] = number != UINT16_MAX ? number - low : NEVER;
       }
     }
+    if (PREPARED && stamps - low <= FEW) { // ballots do not wait for one another
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-      at[i] = 0;
-      if (i < turns && __any_sync(~0u, d[i] < DENSE)) { // the same for the whole warp
-        uint32_t peers = __match_any_sync(~0u, d[i]);
-        uint32_t before = __popc(peers & ((1u << lane) - 1));
-        if (d[i] < DENSE) {
-          at[i] = v.count[warp][d[i]] + before;
+      for (uint32_t n = 0; n < FEW; n++) {
+        if (n < stamps - low) {
+          uint32_t before = 0;
+#pragma unroll
+          for (int i = 0; i < EACH; i++) {
+            uint32_t peers = __ballot_sync(~0u, d[i] == n);
+            at[i] = d[i] == n ? before + __popc(peers & ((1u << lane) - 1)) : n == 0 ? 0 : at[i];
+            before += __popc(peers);
+          }
+          if (lane == n) {
+            v.count[warp][n] = before;
+          }
         }
-        __syncwarp();
-        if (d[i] < DENSE && before == 0) {
-          v.count[warp][d[i]] = at[i] + __popc(peers);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < EACH; i++) {
+        at[i] = 0;
+        if (i < turns && __any_sync(~0u, d[i] < DENSE)) { // the same for the whole warp
+          uint32_t peers = __match_any_sync(~0u, d[i]);
+          uint32_t before = __popc(peers & ((1u << lane) - 1));
+          if (d[i] < DENSE) {
+            at[i] = v.count[warp][d[i]] + before;
+          }
+          __syncwarp();
+          if (d[i] < DENSE && before == 0) {
+            v.count[warp][d[i]] = at[i] + __popc(peers);
+          }
+          __syncwarp();
         }
-        __syncwarp();
       }
     }
     __syncthreads();
