@@ -3,7 +3,8 @@
 #   h200-headline.sh record KVLOAN SCENARIOS OUT SECONDS   on the GPU machine: the runs of h200-headline.txt (or of $RUNS) that OUT has not yet, in their order, none that would end
 #                                                          after SECONDS. OUT/runs.tsv grows by each run's summary as it ends, OUT/logs.tar by its decision log.
 #                                                          When a run fails, or a byte differs in it, nothing more is run.
-#   h200-headline.sh compare KVLOAN SCENARIOS OUT          anywhere: forecasts of the same runs, replay of the logs; one row a run (TSV)
+#   h200-headline.sh compare KVLOAN SCENARIOS OUT          anywhere: forecasts of the same runs (those of $RUNS, if it is set), replay of the logs; one row a run (TSV).
+#                                                          A gain whose resident run is not among what it needs is blank
 #   h200-headline.sh plot TSV PNG                          the picture, with gnuplot
 # Needs 30 GB of pinned memory and 60 GB of HBM.
 # Each stops at the first run that fails; of that one nothing is left in OUT.
@@ -125,7 +126,7 @@ awk -F '\t' -v OFS='\t' '
   !($1 in seen) { seen[$1] = 1; order[++n] = $1 }
   { v[$1, $2, $3] = $4 }
   function gain(name, who, base) { base = name; sub(/(fixed|adaptive)$/, "resident", base)
-    return v[base, who, "output_throughput_tok_per_s"] == 0 ? "" : sprintf("%.2f", 100 * (v[name, who, "output_throughput_tok_per_s"] / v[base, who, "output_throughput_tok_per_s"] - 1)) }
+    return v[base, who, "output_throughput_tok_per_s"] == 0 || v[name, who, "output_throughput_tok_per_s"] == "" ? "" : sprintf("%.2f", 100 * (v[name, who, "output_throughput_tok_per_s"] / v[base, who, "output_throughput_tok_per_s"] - 1)) }
   function step(name, who,  c, i, sum) { split("compute bookkeeping resolve fetch link_wait prefetch_wait", c, " ")
     for (i = 1; i <= 6; i++) sum += v[name, who, "stall_ms_by_cause." c[i]]
     return v[name, who, "steps"] == 0 ? "" : sprintf("%.3f", sum / v[name, who, "steps"]) }
@@ -134,6 +135,7 @@ awk -F '\t' -v OFS='\t' '
       "rate_p50", "forecast_rate_p50", "ttft_p90_s", "forecast_ttft_p90_s", "step_ms", "forecast_step_ms", "steps_of_44", "step_of_44_ms", "seconds", "rows_fetched", "pages_revoked",
       "rows_checked", "mismatches", "replay_differs"
     for (i = 1; i <= n; i++) { r = order[i]; m = "measured"; f = "forecast"; t = "output_throughput_tok_per_s"
+      if (v[r, f, t] == "") continue # recorded, and not in $RUNS
       printf "%s\t%.1f\t%.1f\t%.1f\t%s\t%s\t%s", r, v[r, m, t], v[r, f, t], v[r, "published", t], gain(r, m), gain(r, f), gain(r, "published")
       print "", v[r, m, "decode_batch_p50"], v[r, f, "decode_batch_p50"], v[r, m, "decode_batch_max"], v[r, m, "sessions_per_decode_gpu_max"],
         sprintf("%.2f", v[r, m, "request_rate_tok_per_s_p50"]), sprintf("%.2f", v[r, f, "request_rate_tok_per_s_p50"]), sprintf("%.2f", v[r, m, "ttft_s_p90"]), sprintf("%.2f", v[r, f, "ttft_s_p90"]),

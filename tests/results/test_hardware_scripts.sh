@@ -136,6 +136,18 @@ pass_or_fail $? 'h200-headline.sh compare: a forecast fails and the records are 
 sh_run 9999 h200-headline.sh compare ./fake "$scenarios" OUT
 [ $code -eq 0 ] && [ "$(cut -f 18,19 out | sort -u | tr '\t\n' ', ')" = '1,5000.000 steps_of_44,step_of_44_ms ' ]
 pass_or_fail $? 'h200-headline.sh compare: the step of 44, not that of the other GPU with its number'
+cp out all
+grep '^8 *off *resident\|^128 *off *adaptive' "$scripts/h200-headline.txt" >some.txt
+RUNS=some.txt
+export RUNS
+sh_run 9999 h200-headline.sh compare ./fake "$scenarios" OUT
+unset RUNS
+[ $code -eq 0 ] && [ "$(cut -f 1 out | tr '\n' ' ')" = 'run 8-off-resident 128-off-adaptive ' ] && [ "$(sed -n 3p out | cut -f 2-7)" = "5.0	5.0	5.0	0.00		" ] &&
+  [ "$(sed -n 2p out)" = "$(grep '^8-off-resident' all)" ]
+pass_or_fail $? 'h200-headline.sh compare: of some of the runs, those alone, and no gain over one that is not among them'
+sh_run 9999 h200-headline.sh compare ./fake "$scenarios" OUT
+[ $code -eq 0 ] && cmp -s all out
+pass_or_fail $? 'h200-headline.sh compare: of all of them again'
 
 # A signal: as at a failure, and the exit says which. A shell that began with INT ignored cannot trap it; env gives it back.
 mkdir tmp
