@@ -2,7 +2,7 @@
 # Sourced by ./demo and ./check: installs what a build needs and this machine lacks (Debian 12 packages; root or sudo).
 
 # What is looked for: a command, a library as pkg-config knows it, or an option of clang; and the package that brings it.
-kvl_needs_build='cc:gcc cc:libc6-dev pkg-config:pkg-config meson:meson ninja:ninja-build gnuplot:gnuplot-nox
+kvl_needs_build='cc:gcc c++:g++ cc:libc6-dev pkg-config:pkg-config meson:meson ninja:ninja-build gnuplot:gnuplot-nox
   lib/libcjson:libcjson-dev lib/sqlite3:libsqlite3-dev lib/libzstd:libzstd-dev lib/libxxhash:libxxhash-dev lib/check:check'
 kvl_needs_full='clang:clang clang/-fsanitize=fuzzer:libclang-rt-14-dev valgrind:valgrind valgrind:libc6-dbg
   slurmctld:slurm-wlm slurmd:slurm-wlm munged:munge'

@@ -18,128 +18,10 @@
 
 #include "backend/base/rng.h"
 #include "kernels/segments.h"
+#include "tests/kernels/batches.h"
 #include "tests/kernels/check_kernels.h"
-#include "kernels/state_ref.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/now.h"
-
-#define PICK(rng, ...) ((const uint32_t[]){__VA_ARGS__})[kvl_rng_below(rng, sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))]
-
-static kvl_row random_row(struct kvl_rng *rng, uint32_t top)
-{
-  uint32_t x = kvl_rng_below(rng, 1000);
-  if (x < 30 || top == 0) {
-    return KVL_NONE;
-  }
-  if (x < 40) {
-    return (kvl_row)PICK(rng, top, top + 1, (uint32_t)-2, (uint32_t)INT32_MIN, INT32_MAX, top - 1);
-  }
-  if (x < 350) {
-    return (kvl_row)kvl_rng_below(rng, top);
-  }
-  if (x < 700) {
-    return (kvl_row)kvl_rng_below(rng, top < 100 ? top : 100);
-  }
-  uint32_t back = (uint32_t)(40.0 * kvl_rng_exponential(rng));
-  return (kvl_row)(back < top ? top - 1 - back : 0);
-}
-
-/* Entries of a batch: some requests, each at most once, in random order, some padding. Returns how many. */
-static uint32_t make_entries(struct gpu *g, struct kvl_rng *rng)
-{
-  uint32_t n = 0;
-  uint32_t keep = PICK(rng, 1000, 1000, 700, 100);
-  for (uint32_t r = 0; r < g->c.requests; r++) {
-    if (kvl_rng_below(rng, 1000) < keep) {
-      g->entry[n++] = (struct kvl_resolve_entry){.request = kvl_rng_below(rng, 12) == 0 ? KVL_NONE : (int32_t)r,
-                                                 .query_count = 1 + kvl_rng_below(rng, g->c.queries_max),
-                                                 .whole = kvl_rng_below(rng, 4) == 0};
-    }
-  }
-  if (n == 0) {
-    g->entry[n++] = (struct kvl_resolve_entry){.request = 0, .query_count = 0};
-  }
-  for (uint32_t i = n; i-- > 1;) {
-    uint32_t j = kvl_rng_below(rng, i + 1);
-    struct kvl_resolve_entry t = g->entry[i];
-    g->entry[i] = g->entry[j];
-    g->entry[j] = t;
-  }
-  return n;
-}
-
-static void make_rows(struct gpu *g, struct kvl_rng *rng, uint32_t entries)
-{
-  for (uint32_t e = 0; e < entries; e++) {
-    const struct kvl_cache *c = g->entry[e].request == KVL_NONE ? NULL : g->cache[g->entry[e].request];
-    uint32_t top = c == NULL ? 100 : (uint32_t)kvl_cache_committed(c);
-    for (uint32_t q = 0; q < g->c.queries_max; q++) {
-      uint32_t n = kvl_rng_below(rng, 3) == 0 ? g->c.k : kvl_rng_below(rng, g->c.k + 1);
-      kvl_row *rows = gpu_rows(g, e, q);
-      g->query[e * g->c.queries_max + q] = (struct kvl_batch_query){
-          (kvl_row)PICK(rng, top, top, top, top + 3, top / 2, 0, INT32_MAX, (uint32_t)-5), n};
-      for (uint32_t i = 0; i < g->c.k; i++) {
-        bool again = i + q > 0 && kvl_rng_below(rng, 8) == 0;
-        rows[i] = !again ? random_row(rng, top + 2) : q > 0 && i == 0 ? gpu_rows(g, e, q - 1)[0] : rows[kvl_rng_below(rng, i > 0 ? i : 1)];
-      }
-    }
-  }
-}
-
-static void make_pools(struct gpu *g, struct kvl_rng *rng, uint32_t entries)
-{
-  for (uint32_t e = 0; e < entries; e++) {
-    const struct kvl_cache *c = g->entry[e].request == KVL_NONE ? NULL : g->cache[g->entry[e].request];
-    uint32_t top = c == NULL ? 100 : (uint32_t)kvl_cache_committed(c) + 2;
-    for (uint32_t q = 0; q < g->c.queries_max; q++) {
-      kvl_row *rows = gpu_pool(g, e, q);
-      uint32_t n = kvl_rng_below(rng, g->c.pool_max + 1);
-      uint32_t step = top / (n + 1) * 2;
-      uint32_t at = kvl_rng_below(rng, step + 1);
-      for (uint32_t i = 0; i < g->c.pool_max; i++) {
-        rows[i] = (kvl_row)at;
-        at += i % 8 == 7 ? 1 + kvl_rng_below(rng, step + 1) : 1;
-      }
-      g->query[e * g->c.queries_max + q] = (struct kvl_batch_query){0, n};
-    }
-  }
-}
-
-/* History and pages of every request move; then the device is told. */
-static const char *move_on(struct gpu *g, struct kvl_rng *rng)
-{
-  for (uint32_t r = 0; r < g->c.requests; r++) {
-    struct kvl_cache *c = g->cache[r];
-    uint32_t tail = kvl_cache_tail_rows(c);
-    if (kvl_rng_below(rng, 3) == 0) { /* as if many transactions had touched nothing: stamps far apart */
-      c->seq += PICK(rng, 1, 30, 900, 1022, 1023, 1024, 3000, 70000);
-    }
-    switch (kvl_rng_below(rng, 4)) {
-    case 0:
-      if ((uint32_t)kvl_cache_committed(c) + g->c.geometry.scratch_rows < g->c.rows_max) {
-        kvl_cache_scratch(c, kvl_rng_below(rng, g->c.geometry.scratch_rows + 1));
-      }
-      break;
-    case 1:
-      for (uint32_t n = g->c.geometry.scratch_rows + 1; n-- > 0;) {
-        if (kvl_cache_commit(c, kvl_rng_below(rng, n + 1)) == 0) {
-          break;
-        }
-      }
-      break;
-    case 2: kvl_cache_written_back(c, kvl_rng_below(rng, tail + 1)); break;
-    default: {
-      uint32_t whole = ((uint32_t)kvl_cache_committed(c) - tail) >> g->c.geometry.page_shift;
-      uint32_t share = PICK(rng, 0, 0, 30, 60, 100);
-      for (uint32_t p = 0; p < g->c.pages_max; p++) {
-        g->page_map[(size_t)r * g->c.pages_max + p] =
-            p < whole && kvl_rng_below(rng, 100) < share ? (kvl_frame)kvl_rng_below(rng, g->c.frames) : KVL_NONE;
-      }
-    }
-    }
-  }
-  return gpu_push(g);
-}
 
 static const char *resolve_all(struct gpu *g, struct kvl_rng *rng, uint32_t entries)
 {
@@ -248,20 +130,20 @@ static const char *one_round(struct kvl_rng *rng, const struct gpu_config *confi
   bad = bad == NULL ? gpu_push(g) : bad;
   for (uint32_t op = 0; op < ops && bad == NULL; op++) {
     uint32_t x = kvl_rng_below(rng, 8);
-    uint32_t entries = make_entries(g, rng);
+    uint32_t entries = batch_entries(g, rng);
     if (x < 5) {
-      make_rows(g, rng, entries);
+      batch_rows(g, rng, entries);
       gpu_in_graph(g, kvl_rng_below(rng, 3) == 0);
       gpu_fetch_bytes(g, kvl_rng_below(rng, 2) == 0 ? 0 : 8 * (1 + kvl_rng_below(rng, config->row_bytes / 8)));
       bad = resolve_all(g, rng, entries);
       *selections += (uint64_t)entries * config->k * config->queries_max;
     } else if (x == 5) {
-      make_pools(g, rng, entries);
+      batch_pools(g, rng, entries);
       bad = gpu_announce(g, entries);
     } else if (x == 6) {
       bad = gpu_end_group(g, entries);
     } else {
-      bad = move_on(g, rng);
+      bad = batch_move_on(g, rng);
     }
     bad = bad == NULL ? gpu_compare(g, false) : bad;
     if (bad != NULL) {
@@ -303,10 +185,10 @@ static const char *soak(uint64_t seed, uint64_t wanted, uint64_t *selections)
   for (uint64_t step = 0; bad == NULL && *selections < wanted; step++) {
     const uint32_t entries = step % 8 == 5 ? 1 + kvl_rng_below(&rng, 16) : c.requests;
     if (step % 16 == 15) {
-      bad = move_on(g, &rng);
+      bad = batch_move_on(g, &rng);
     }
     if (step % 64 == 40) {
-      make_pools(g, &rng, c.requests);
+      batch_pools(g, &rng, c.requests);
       bad = bad == NULL ? gpu_announce(g, c.requests) : bad;
     }
     if (step % 64 == 50) {
@@ -323,7 +205,7 @@ static const char *soak(uint64_t seed, uint64_t wanted, uint64_t *selections)
       uint32_t redraw = step == 0 ? c.k : c.k * PICK(&rng, 0, 5, 13, 30) / 100;
       g->query[e] = (struct kvl_batch_query){(kvl_row)top, c.k};
       for (uint32_t i = 0; i < redraw; i++) {
-        rows[step == 0 ? i : kvl_rng_below(&rng, c.k)] = random_row(&rng, top);
+        rows[step == 0 ? i : kvl_rng_below(&rng, c.k)] = batch_row(&rng, top);
       }
     }
     bad = bad == NULL ? gpu_reference(g, entries) : bad;
