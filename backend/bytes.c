@@ -64,6 +64,20 @@ static unsigned char *host_row(struct kvl_bytes *b, kvl_request slot, uint32_t c
   return b->slot[slot].host[cache] + (uint64_t)row * b->config->cache[cache].row_bytes;
 }
 
+static uint32_t host_rows(const struct kvl_refdev_config *config, uint32_t cache, uint32_t tokens_max)
+{
+  return tokens_max / config->cache[cache].tokens_per_row + 1;
+}
+
+uint64_t kvl_bytes_history(const struct kvl_refdev_config *config, uint32_t tokens_max)
+{
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < config->caches; i++) {
+    bytes += (uint64_t)host_rows(config, i, tokens_max) * config->cache[i].row_bytes;
+  }
+  return bytes;
+}
+
 int kvl_bytes_create(struct kvl_bytes **out, struct kvl_refdev *dev, uint32_t tokens_max, struct kvl_err *err)
 {
   const struct kvl_refdev_config *config = kvl_refdev_config_of(dev);
@@ -78,7 +92,7 @@ int kvl_bytes_create(struct kvl_bytes **out, struct kvl_refdev *dev, uint32_t to
   for (uint32_t i = 0; i < config->caches; i++) {
     b->frame_offset[i] = at;
     at += (uint64_t)(config->page_tokens / config->cache[i].tokens_per_row) * config->cache[i].row_bytes;
-    b->host_rows[i] = tokens_max / config->cache[i].tokens_per_row + 1;
+    b->host_rows[i] = host_rows(config, i, tokens_max);
   }
   uint64_t available = kvl_memory_available(""); /* more than that would be given, and end the process as it is written to */
   b->slot = calloc(config->slots, sizeof *b->slot);
@@ -124,10 +138,11 @@ int kvl_bytes_open(struct kvl_bytes *b, kvl_request slot, uint64_t session, uint
   for (uint32_t i = 0; i < b->config->caches; i++) {
     uint32_t row_bytes = b->config->cache[i].row_bytes;
     if (s->host[i] == NULL) {
-      s->host[i] = malloc((uint64_t)b->host_rows[i] * row_bytes);
+      uint64_t bytes = (uint64_t)b->host_rows[i] * row_bytes, available = kvl_memory_available("");
+      s->host[i] = bytes > available ? NULL : malloc(bytes);
       if (s->host[i] == NULL) {
-        return kvl_err_set(err, -ENOMEM, "the host plane wants %llu bytes of host pool for batch slot %u: try shorter inputs",
-                           (unsigned long long)b->host_rows[i] * row_bytes, slot);
+        return kvl_err_set(err, -ENOMEM, "the host plane wants %.2f GB (%llu bytes) of host pool for batch slot %u, %.2f GB are available: try shorter inputs, or fewer at once (limits.batch_max)",
+                           (double)bytes / 1e9, (unsigned long long)bytes, slot, (double)available / 1e9);
       }
     }
     memset(s->host[i], 0x5a, (uint64_t)b->host_rows[i] * row_bytes);

@@ -13,7 +13,11 @@
 
 struct kvl_bytes;
 
-/* tokens_max: longest request. -ENOMEM says how much was asked for. */
+/* Bytes of one batch slot's histories, all caches; tokens_max: longest request. */
+uint64_t kvl_bytes_history(const struct kvl_refdev_config *config, uint32_t tokens_max);
+
+/* tokens_max: longest request. Takes the arena; a slot's histories when it is first opened. -ENOMEM, here and there, says how much was asked for: what the
+ * machine has not is not taken. */
 int kvl_bytes_create(struct kvl_bytes **bytes, struct kvl_refdev *dev, uint32_t tokens_max, struct kvl_err *err);
 void kvl_bytes_destroy(struct kvl_bytes *bytes);
 

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/base/memory.h"
 #include "backend/bytes.h"
 #include "backend/gpu.h"
 #include "backend/refdev.h"
 #include "sim/costs.h"
 #include "sim/link.h"
+#include "sim/plane_memory.h"
 #include "sim/plane_setup.h"
 #include "sim/workers.h"
 
@@ -725,6 +727,16 @@ static const struct kvl_plane_ops model_ops = {
   .verify = model_verify,
 };
 
+static struct kvl_refdev_config device_of(const struct model_plane *m)
+{
+  struct kvl_refdev_config c = m->setup.device;
+  c.slots = m->config.slots;
+  c.frames = m->config.frames;
+  c.queries_max = m->config.queries_max;
+  c.threads = kvl_workers_count(m->workers);
+  return c;
+}
+
 static int open_gpu(struct model_plane *m, struct gpu *g, struct kvl_err *err)
 {
   const struct kvl_scenario *s = m->config.scenario;
@@ -737,11 +749,7 @@ static int open_gpu(struct model_plane *m, struct gpu *g, struct kvl_err *err)
   if (m->points == 0) {
     return 0;
   }
-  struct kvl_refdev_config c = m->setup.device;
-  c.slots = m->config.slots;
-  c.frames = m->config.frames;
-  c.queries_max = m->config.queries_max;
-  c.threads = kvl_workers_count(m->workers);
+  struct kvl_refdev_config c = device_of(m);
   g->plan = m->setup.model.plan;
   for (uint32_t p = 0; p < c.points; p++) {
     uint32_t end = (uint32_t)m->setup.model.point[p].layer + m->setup.model.point[p].readers;
@@ -782,6 +790,10 @@ int kvl_plane_model_create(struct kvl_plane **plane, const struct kvl_plane_mode
     kvl_costs_bookkeeping_table(s, m->bookkeeping_ns);
   }
   rc = rc != 0 ? rc : kvl_plane_setup_init(&m->setup, s, m->points != 0, err);
+  if (rc == 0 && config->bytes && m->points != 0) {
+    struct kvl_refdev_config c = device_of(m);
+    rc = kvl_plane_memory_check(s, &c, config->tokens_max, kvl_memory_available(""), err);
+  }
   for (uint32_t i = 0; rc == 0 && i < s->node.decode_gpus; i++) {
     rc = open_gpu(m, &m->gpu[i], err);
   }

@@ -44,7 +44,7 @@ pass_or_fail $? 'a run that was cut short says so in its log'
 expect 0 'decisions, all identical' replay host.log
 expect 0 'recorded on the host plane' replay host.log --plane=host --verify
 awk '/^MemAvailable/ { exit !($2 > 500e6) }' /proc/meminfo || # kB; such a machine would give it
-  refuses 1 'GB are available: try a smaller node.kv_pool_bytes' run small.json --plane=host --quiet --set=node.hardware.hbm_gb=400000 --set=node.kv_pool_bytes=600000000000
+  refuses 1 'GB, histories of 6 sessions of 0.001 GB), ' run small.json --plane=host --quiet --set=node.hardware.hbm_gb=400000 --set=node.kv_pool_bytes=600000000000
 expect 0 '"identical": true' replay host.log --json
 if command -v python3 >/dev/null 2>&1; then
   python3 -m json.tool <out >parsed 2>>err
