@@ -1,9 +1,9 @@
 #!/bin/sh
 # kvloan trace from the outside: exit codes, one-line messages, what is left behind. Speaks TAP.
-# usage: cli_trace.sh KVLOAN FOLDER_WITH_GOLDEN_FILES
+# usage: cli_trace.sh KVLOAN FOLDER_WITH_GOLDEN_FILES MAKE_RECORDED
 set -u
 . "$(dirname "$0")/../base/tap.sh"
-program=$(absolute "$1") golden=$(absolute "$2") # the test runner gives a path relative to the build folder
+program=$(absolute "$1") golden=$(absolute "$2") make_recorded=$(absolute "$3") # the test runner gives a path relative to the build folder
 work=$(mktemp -d "${TMPDIR:-/tmp}/kvl-cli.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -47,6 +47,15 @@ expect 0 "clairvoyant" curve a.kvt --sizes=1,2
 expect 0 '"policy":"lru"' curve a.kvt --format=json
 expect 0 "nothing is published for this setting" curve --preset=hot-a --steps=20 --context=8192
 expect 0 "published" curve --preset=hot-a --steps=20
+expect 0 "nothing is published for this setting: an extrapolation of the score process" curve a.kvt
+# What an engine recorded is no model of ours: nor is it set beside what the presets were fitted to.
+holds "selections as if recorded" "$make_recorded" a.kvt own.kvt 2
+expect 0 "nothing is published for this setting: counted in the recorded selections" curve own.kvt
+holds "and the score process is not spoken of" sh -c '! grep -q "score process" out'
+expect 0 "" gen --out=asked.kvt --k=2048 --context=60000 --sessions=1 --steps=20
+holds "selections as if recorded, at a published setting" "$make_recorded" asked.kvt own.kvt 1
+expect 0 "published: GLM-5.1" curve asked.kvt --sizes=1,2
+expect 0 "nothing is published for this setting: counted in the recorded selections" curve own.kvt --sizes=1,2
 expect 0 "usage: kvloan trace" --help
 expect 0 "usage: kvloan trace" gen --help
 
