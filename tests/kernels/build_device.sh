@@ -19,7 +19,7 @@ for f in $(for k in $kernels; do echo "kernels/$k"; done) tests/kernels/floor; d
 done
 cflags="-std=c17 -O3 -g -D_POSIX_C_SOURCE=200809L -Wall -Wextra"
 objects=
-for f in $ref tests/kernels/gpu.c tests/kernels/batches.c tests/kernels/check_kernels.c tests/kernels/check_step.c tests/kernels/check_bench.c \
+for f in $ref tests/kernels/gpu.c tests/kernels/batches.c tests/kernels/check_segments.c tests/kernels/check_kernels.c tests/kernels/check_step.c tests/kernels/check_bench.c \
   tests/kernels/bench_step.c tests/kernels/vectors_gpu.c; do
   # shellcheck disable=SC2086
   cc $cflags $inc -c "$f" -o "$out/$(basename "$f").o"
@@ -37,7 +37,7 @@ for k in $kernels; do
 done
 libs="-L$top/lib64 -L$top/lib -L$top/targets/x86_64-linux/lib -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm"
 # shellcheck disable=SC2086
-cc -o "$out/check_kernels" "$out/check_kernels.c.o" "$out/batches.c.o" "$out/check_step.c.o" "$out/check_bench.c.o" "$out/bench_step.c.o" $objects "$out/floor.cu.o" $libs
+cc -o "$out/check_kernels" "$out/check_kernels.c.o" "$out/batches.c.o" "$out/check_segments.c.o" "$out/check_step.c.o" "$out/check_bench.c.o" "$out/bench_step.c.o" $objects "$out/floor.cu.o" $libs
 if [ -n "$CJSON" ]; then
   # shellcheck disable=SC2086
   cc $cflags $inc -I"$CJSON" tests/kernels/check_vectors.c -o "$out/check_vectors" "$out/vectors_gpu.c.o" $objects -L"$CJSON" -lcjson $libs

@@ -1,4 +1,4 @@
-/* check_emulated: the CUDA kernels of resolve and announce, run on the CPU (emulate/), against the reference: all output and all state, bit for bit.
+/* check_emulated: the CUDA kernels, run on the CPU (emulate/), against the reference: all output and all state, bit for bit.
  *
  *   check_emulated [SEED [ROUNDS]]   clusters of 1, 2, 4 and 8 blocks; the seed decides the batches and in which order threads run
  *
@@ -13,6 +13,7 @@
 #include "backend/base/rng.h"
 #include "kernels/state_ref.h"
 #include "tests/kernels/batches.h"
+#include "tests/kernels/check_kernels.h"
 
 /* Ages as no short run makes them: some stamps, near and far apart, mixed or in runs, some slots never used; some slots pinned. */
 static const char *make_ages(struct gpu *g, struct kvl_rng *rng)
@@ -147,6 +148,16 @@ int main(int argc, char **argv)
       }
       gpu_close(g);
     }
+  }
+  emulated_device = 3;
+  char where[64] = "segments";
+  struct kvl_rng rng;
+  kvl_rng_init(&rng, seed, "segments", 0);
+  const char *bad = check_segments(&rng);
+  bad = bad != NULL ? bad : check_step(seed, (rounds + 1) / 2, where, sizeof where);
+  if (bad != NULL) {
+    printf("DIFFERENT: seed %" PRIu64 ", %s: %s\n", seed, where, bad);
+    return 1;
   }
   for (uint32_t blocks = 1; blocks <= 8; blocks *= 2) {
     printf("%" PRIu64 " clusters of %u\n", emulated_clusters[blocks], blocks);

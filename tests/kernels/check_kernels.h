@@ -24,6 +24,10 @@ int bench_step(void *json, uint64_t seed, bool readers_alone); /* its part for t
 /* The kernels of a step against their references (check_step.c): NULL, or what differed, and where. */
 const char *check_step(uint64_t seed, uint64_t rounds, char *where, size_t room);
 
+/* Copies by segments against the reference (check_segments.c), likewise. */
+struct kvl_rng;
+const char *check_segments(struct kvl_rng *rng);
+
 /* Floors (floor.cu): a bare gather of rows, `index` in rows from `pool`; and a hit-only look-up through a dense map. Return 0 or -EIO. */
 int floor_gather(const unsigned char *pool, const uint64_t *index, unsigned char *to, uint32_t rows, uint32_t row_bytes, uint32_t blocks,
                  uint32_t threads, void *stream);

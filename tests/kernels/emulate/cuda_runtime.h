@@ -25,9 +25,15 @@ struct uint2 {
 struct alignas(16) uint4 {
   uint32_t x, y, z, w;
 };
+struct alignas(16) int4 {
+  int32_t x, y, z, w;
+};
 struct alignas(16) ulonglong2 {
   unsigned long long x, y;
 };
+inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) { return uint4{x, y, z, w}; }
+inline int4 make_int4(int32_t x, int32_t y, int32_t z, int32_t w) { return int4{x, y, z, w}; }
+inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return ulonglong2{x, y}; }
 struct dim3 {
   uint32_t x, y, z;
   dim3(uint32_t a = 1, uint32_t b = 1, uint32_t c = 1) : x(a), y(b), z(c) {}
@@ -48,10 +54,11 @@ void run(dim3 grid, dim3 block, uint32_t cluster, size_t dynamic, void (*body)(v
 void *shared_at(int id, size_t bytes, size_t align);
 void *dynamic_shared();
 uint32_t shared_address(const void *p);
-void now_and_then();              // lets others run, sometimes
+void give_way();     // lets others run
+void now_and_then(); // sometimes
 void sync_block(place here);
 enum warp_kind { SYNC, BALLOT, MATCH, SHUFFLE, SUM, LEAST };
-uint32_t warp(warp_kind kind, uint32_t mask, uint32_t value, uint32_t from, place here);
+uint64_t warp(warp_kind kind, uint32_t mask, uint64_t value, uint32_t from, place here);
 
 template <int ID, typename T> T &shared() { return *static_cast<T *>(shared_at(ID, sizeof(T), alignof(T))); }
 
@@ -109,7 +116,8 @@ template <typename... P, typename... A> cudaError_t cudaLaunchKernelEx(const cud
   emulated::run_with(c->gridDim, c->blockDim, cluster, c->dynamicSmemBytes, [&]() { kernel(a...); });
   return cudaSuccess;
 }
-enum { cudaFuncAttributeMaxDynamicSharedMemorySize };
+enum { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaFuncAttributePreferredSharedMemoryCarveout };
+enum { cudaSharedmemCarveoutMaxShared = 100 };
 template <typename F> cudaError_t cudaFuncSetAttribute(F, int, int) { return cudaSuccess; }
 template <typename F> cudaError_t cudaOccupancyMaxActiveClusters(int *n, F, const cudaLaunchConfig_t *c)
 {
@@ -141,24 +149,26 @@ template <typename T, typename U> T atomicXor(T *p, U v) { return emulated_atomi
 template <typename T, typename U> T atomicMin(T *p, U v) { return emulated_atomic(p, v, [](T a, T b) { return b < a ? b : a; }); }
 template <typename T, typename U> T atomicMax(T *p, U v) { return emulated_atomic(p, v, [](T a, T b) { return a < b ? b : a; }); }
 
+template <typename T> T atomicCAS(T *p, T was, T v) { return emulated_atomic(p, v, [=](T a, T b) { return a == was ? b : a; }); }
+inline void __nanosleep(uint32_t) { emulated::give_way(); }
+
 inline void __syncthreads(HERE) { emulated::sync_block(here); }
 inline void __syncwarp(uint32_t mask = ~0u, HERE) { emulated::warp(emulated::SYNC, mask, 0, 0, here); }
-inline uint32_t __ballot_sync(uint32_t mask, bool p, HERE) { return emulated::warp(emulated::BALLOT, mask, p, 0, here); }
+inline uint32_t __ballot_sync(uint32_t mask, bool p, HERE) { return (uint32_t)emulated::warp(emulated::BALLOT, mask, p, 0, here); }
 inline int __any_sync(uint32_t mask, bool p, HERE) { return emulated::warp(emulated::BALLOT, mask, p, 0, here) != 0; }
-inline uint32_t __match_any_sync(uint32_t mask, uint32_t v, HERE) { return emulated::warp(emulated::MATCH, mask, v, 0, here); }
-inline uint32_t __shfl_sync(uint32_t mask, uint32_t v, uint32_t from, HERE) { return emulated::warp(emulated::SHUFFLE, mask, v, from & 31, here); }
-inline uint32_t __shfl_up_sync(uint32_t mask, uint32_t v, uint32_t by, HERE)
+inline uint32_t __match_any_sync(uint32_t mask, uint32_t v, HERE) { return (uint32_t)emulated::warp(emulated::MATCH, mask, v, 0, here); }
+template <typename T> T __shfl_sync(uint32_t mask, T v, uint32_t from, HERE) { return (T)emulated::warp(emulated::SHUFFLE, mask, (uint64_t)v, from & 31, here); }
+template <typename T> T __shfl_up_sync(uint32_t mask, T v, uint32_t by, HERE)
 {
   uint32_t lane = threadIdx.x & 31;
-  return emulated::warp(emulated::SHUFFLE, mask, v, lane >= by ? lane - by : lane, here);
+  return (T)emulated::warp(emulated::SHUFFLE, mask, (uint64_t)v, lane >= by ? lane - by : lane, here);
 }
-inline uint32_t __shfl_down_sync(uint32_t mask, uint32_t v, uint32_t by, HERE)
+template <typename T> T __shfl_xor_sync(uint32_t mask, T v, uint32_t by, HERE)
 {
-  uint32_t lane = threadIdx.x & 31;
-  return emulated::warp(emulated::SHUFFLE, mask, v, lane + by < 32 ? lane + by : lane, here);
+  return (T)emulated::warp(emulated::SHUFFLE, mask, (uint64_t)v, (threadIdx.x & 31) ^ by, here);
 }
-inline uint32_t __reduce_add_sync(uint32_t mask, uint32_t v, HERE) { return emulated::warp(emulated::SUM, mask, v, 0, here); }
-inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t v, HERE) { return emulated::warp(emulated::LEAST, mask, v, 0, here); }
+inline uint32_t __reduce_add_sync(uint32_t mask, uint32_t v, HERE) { return (uint32_t)emulated::warp(emulated::SUM, mask, v, 0, here); }
+inline uint32_t __reduce_min_sync(uint32_t mask, uint32_t v, HERE) { return (uint32_t)emulated::warp(emulated::LEAST, mask, v, 0, here); }
 
 #undef HERE
 

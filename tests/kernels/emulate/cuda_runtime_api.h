@@ -75,6 +75,7 @@ static inline cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cud
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags) { return (void)flags, *s = NULL, cudaSuccess; }
 static inline cudaError_t cudaStreamDestroy(cudaStream_t s) { return (void)s, cudaSuccess; }
 static inline cudaError_t cudaStreamSynchronize(cudaStream_t s) { return (void)s, cudaSuccess; }
+static inline cudaError_t cudaDeviceSynchronize(void) { return cudaSuccess; }
 static inline cudaError_t cudaStreamBeginCapture(cudaStream_t s, int mode) { return (void)s, (void)mode, emulated_capturing = 1, cudaSuccess; }
 static inline cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g) { return (void)s, *g = NULL, emulated_capturing = 0, cudaSuccess; }
 static inline cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status)

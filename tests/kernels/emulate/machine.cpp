@@ -36,7 +36,8 @@ struct fiber {
   // warp operation that it waits in
   bool in_warp;
   warp_kind kind;
-  uint32_t mask, value, from, result;
+  uint32_t mask, from;
+  uint64_t value, result;
   place at; // where it waits
   bool arrived; // at the cluster's barrier, and has not waited since
   uint64_t phase;
@@ -374,10 +375,15 @@ uint32_t shared_address(const void *p)
   return (uint32_t)(at + WINDOW);
 }
 
+void give_way()
+{
+  switch_away(); // still ready
+}
+
 void now_and_then()
 {
   if (random_below(64) == 0) {
-    switch_away(); // still ready
+    give_way();
   }
 }
 
@@ -396,7 +402,7 @@ void sync_block(place here)
   switch_away();
 }
 
-uint32_t warp(warp_kind kind, uint32_t mask, uint32_t value, uint32_t from, place here)
+uint64_t warp(warp_kind kind, uint32_t mask, uint64_t value, uint32_t from, place here)
 {
   fiber *f = self;
   f->kind = kind;
@@ -417,10 +423,11 @@ uint32_t warp(warp_kind kind, uint32_t mask, uint32_t value, uint32_t from, plac
       return f->result;
     }
   }
-  uint32_t all = kind == LEAST ? UINT32_MAX : 0;
+  uint64_t all = kind == LEAST ? UINT32_MAX : 0;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     uint32_t l = (uint32_t)__builtin_ctz(m);
-    all = kind == BALLOT ? all | (uint32_t)(lane[l]->value != 0) << l : kind == SUM ? all + lane[l]->value : kind == LEAST ? min(all, lane[l]->value) : 0;
+    uint64_t v = lane[l]->value;
+    all = kind == BALLOT ? all | (uint64_t)(v != 0) << l : kind == SUM ? all + v : kind == LEAST ? min(all, v) : 0;
   }
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     fiber *o = lane[__builtin_ctz(m)];
@@ -428,7 +435,7 @@ uint32_t warp(warp_kind kind, uint32_t mask, uint32_t value, uint32_t from, plac
     if (kind == MATCH) {
       for (uint32_t n = mask; n != 0; n &= n - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(n);
-        o->result |= (uint32_t)(lane[l]->value == o->value) << l;
+        o->result |= (uint64_t)(lane[l]->value == o->value) << l;
       }
     } else if (kind == SHUFFLE) {
       if (!((mask >> o->from) & 1u)) {

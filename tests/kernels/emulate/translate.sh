@@ -3,6 +3,6 @@
 set -eu
 words=$1 kernel=$2 output=$3 depfile=$4
 shift 4
-"$@" -E -x c++ -MD -MF "$depfile" -MT "$output" "$kernel" -o "$output.ii"
+"$@" -include cuda_runtime.h -E -x c++ -MD -MF "$depfile" -MT "$output" "$kernel" -o "$output.ii"
 sed -E -f "$words" "$output.ii" >"$output"
 rm -f "$output.ii"
