@@ -42,6 +42,9 @@ static void print_notes(const struct kvl_scenario_doc *doc, const struct kvl_run
   if (kvl_trace_note(kvl_scenario_of(doc), 0, note, sizeof note)) {
     fprintf(stderr, "%s\n", note);
   }
+  if (kvl_trace_drafts_note(kvl_scenario_of(doc), note, sizeof note)) {
+    fprintf(stderr, "%s\n", note);
+  }
   if (kvl_scenario_note(doc, note, sizeof note)) {
     fprintf(stderr, "note: %s\n", note);
   }

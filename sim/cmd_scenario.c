@@ -111,6 +111,9 @@ static int check_files(const struct kvl_scenario_doc *doc)
   if (kvl_trace_note(s, extent.tokens_max, note, sizeof note)) {
     (void)fprintf(stderr, "%s\n", note);
   }
+  if (kvl_trace_drafts_note(s, note, sizeof note)) {
+    (void)fprintf(stderr, "%s\n", note);
+  }
   if (kvl_scenario_note(doc, note, sizeof note)) {
     (void)fprintf(stderr, "note: %s\n", note);
   }

@@ -51,6 +51,9 @@ static void tell(const struct kvl_run_repeats *c, const struct kvl_design_cell *
   if (kvl_trace_note(kvl_scenario_of(c->doc), 0, note, sizeof note)) {
     fprintf(stderr, "%s\n", note);
   }
+  if (kvl_trace_drafts_note(kvl_scenario_of(c->doc), note, sizeof note)) {
+    fprintf(stderr, "%s\n", note);
+  }
   if (kvl_scenario_note(c->doc, note, sizeof note)) {
     fprintf(stderr, "note: %s\n", note);
   }

@@ -239,7 +239,7 @@ const struct kvl_key kvl_keys[] = {
    "preset, with drafts: share of its rows that a query has in common with the query before it in the same step (published: more than 0.9)"},
   {"selection.library_sessions", KVL_KEY_COUNT, "sessions", 1, AT(selection.library_sessions), 0, 1u << 16, "0", NULL,
    "preset and requests of one size: so many sessions are generated once and shared by the requests in turn; 0: every request has selections of its own"},
-  {"selection.file", KVL_KEY_TEXT, "", 1, AT(selection.path), 0, 0, "", NULL, "trace file; relative as workload.file is"},
+  {"selection.file", KVL_KEY_TEXT, "", 1, AT(selection.path), 0, 0, "", NULL, "trace file; relative as workload.file is. Drafts beyond the queries that a step was recorded with take the rows recorded for their tokens later on"},
 
   {"limits.simulated_s_max", KVL_KEY_AMOUNT, "s", G, AT(limits.simulated_ns_max), 0, 1ull << 62, "0", NULL,
    "ends the run after this simulated time; 0: no limit"},

@@ -1,7 +1,7 @@
 #!/bin/sh
-# `kvloan run` and `kvloan reproduce` from outside: options, exit codes, messages, signals, full disks. Arguments: kvloan, scenarios/. Prints TAP.
+# `kvloan run` and `kvloan reproduce` from outside: options, exit codes, messages, signals, full disks. Arguments: kvloan, scenarios/, make_recorded. Prints TAP.
 . "$(dirname "$0")/../base/tap.sh"
-program=$(absolute "$1") scenarios=$2
+program=$(absolute "$1") scenarios=$2 make_recorded=$(absolute "$3")
 work=$(mktemp -d) || exit 1
 running=
 trap 'test -n "$running" && kill -9 "$running" 2>/dev/null; rm -rf "$work"' EXIT
@@ -119,6 +119,24 @@ expect 1 'missing.trace' run small.json --set=selection.source=trace --set=selec
 expect 0 'requests_completed	9' run small.json --format=tsv --set=selection.source=trace --set=selection.file=good.trace --plane=host --verify
 grep -q ' 0 differ' err
 pass_or_fail $? 'recorded selections on the host plane'
+on_trace() { # FILE SETTINGS...: where the rows of drafts that were not recorded come from
+  file=$1
+  shift
+  run "$@" --set=selection.source=trace --set=selection.file="$file"
+  [ "$code" -eq 0 ] && grep -qF 'the rows of the recorded step that stands at the draft' err
+}
+drafts='--set=speculation.method=dspark --set=speculation.drafts=3 --set=speculation.accepted_mean=2 --set=policy.tail_tokens=512'
+for command in 'run small.json' 'run small.json --repeats=2' 'scenario check small.json'; do
+  # shellcheck disable=SC2086
+  on_trace good.trace $command $drafts && grep -q '^note: steps of up to 4 queries on a trace of up to 1: ' err
+  pass_or_fail $? "$command: drafts on a trace of one query a step are noted"
+done
+! on_trace good.trace run small.json
+pass_or_fail $? 'without drafts there is nothing to note'
+"$make_recorded" good.trace three.trace 3 && "$make_recorded" good.trace four.trace 4
+# shellcheck disable=SC2086
+on_trace three.trace run small.json $drafts && ! on_trace four.trace run small.json $drafts && [ "$code" -eq 0 ]
+pass_or_fail $? 'nor where all of them were recorded'
 head -c 20000 good.trace >cut.trace
 expect 1 'cut.trace' run small.json --set=selection.source=trace --set=selection.file=cut.trace
 "$program" trace gen --out=other.trace --k=64 --context=3000 --sessions=1 --steps=5 >out 2>err
