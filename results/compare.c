@@ -33,7 +33,8 @@ static const char *difference_text(char text[KVL_TEXT_NUMBER_MAX], const struct 
   double percent = kvl_compare_difference(first, value);
   if (kvl_compare_equal(pair, 2, key) && !(first < value) && !(first > value)) {
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "=");
-  } else if (strcmp(kvl_summary_key_at(key)->name, "seed") == 0 || strcmp(kvl_summary_key_at(key)->unit, "flag") == 0 || isnan(percent)) {
+  } else if (strcmp(kvl_summary_key_at(key)->name, "seed") == 0 || strcmp(kvl_summary_key_at(key)->unit, "flag") == 0 || isnan(percent) ||
+             kvl_summary_is_none(summaries[run], key)) {
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "differs");
   } else if (fabs(percent) >= 1000.0) {
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "x %.3g", value / first);

@@ -90,6 +90,11 @@ static void write_table(const struct report *r, const char *name)
       continue;
     }
     struct kvl_repeats_cell cell = cell_of(r, k);
+    for (uint32_t i = 0; i < r->count; i++) {
+      if (kvl_summary_is_none(r->summary[i], k)) { /* no mean of what not all of them have */
+        cell.mean = cell.half = cell.deviation = NAN;
+      }
+    }
     const char *key_unit = kvl_summary_key_at(k)->unit;
     kvl_text_pad(r->out, strcmp(group, kvl_summary_group(k)) != 0 ? kvl_summary_group(k) : "", KVL_GROUP_COLUMNS, 0);
     group = kvl_summary_group(k);

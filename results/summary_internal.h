@@ -16,6 +16,9 @@ void kvl_summary_group_column(FILE *out, uint32_t index);
 /* Of a mechanism (speculation, prefetch) that none of the runs used: tables leave its keys out. */
 int kvl_summary_is_idle(const struct kvl_summary *const *summaries, uint32_t count, uint32_t index);
 
+/* The run has no such number, and 0 stands for that: the steady window's output where there is no window. Tables have "-"; JSON, TSV and stores the 0. */
+int kvl_summary_is_none(const struct kvl_summary *summary, uint32_t index);
+
 /* The value that `relative` shows below, as a number. */
 double kvl_summary_relative(const struct kvl_summary *summary, uint32_t index);
 

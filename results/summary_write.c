@@ -86,6 +86,11 @@ static int is_stall(uint32_t i)
   return strncmp(kvl_summary_key_at(i)->name, "stall_ms_by_cause.", 18) == 0;
 }
 
+int kvl_summary_is_none(const struct kvl_summary *summary, uint32_t i)
+{
+  return strcmp(kvl_summary_key_at(i)->name, "output_throughput_steady_tok_per_s") == 0 && !(kvl_summary_value(summary, i) > 0.0);
+}
+
 double kvl_summary_relative(const struct kvl_summary *summary, uint32_t i)
 {
   double value = kvl_summary_value(summary, i);
@@ -103,7 +108,9 @@ const char *kvl_summary_cell(char text[KVL_TEXT_NUMBER_MAX], const struct kvl_su
   const char *key_unit = kvl_summary_key_at(i)->unit;
   double value = relative ? kvl_summary_relative(summary, i) : kvl_summary_value(summary, i);
   *unit = key_unit;
-  if (relative && is_tier(i)) {
+  if (kvl_summary_is_none(summary, i)) {
+    (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "-");
+  } else if (relative && is_tier(i)) {
     *unit = "%";
     (void)snprintf(text, KVL_TEXT_NUMBER_MAX, "%.2f", value);
   } else if (relative && is_stall(i)) {

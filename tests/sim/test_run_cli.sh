@@ -34,6 +34,16 @@ fi
 ! grep -q "$(printf '\r')" err && grep -q 'of wall time' err && grep -q 'selected positions a second' err
 pass_or_fail $? 'no progress line in a pipe; it ends with speed and memory'
 
+# As many requests as sessions at once: no window between the first completion and the last submission.
+"$program" run small.json --set=workload.requests=4 >one 2>err && "$program" run small.json --set=workload.requests=4 --repeats=2 >two 2>err &&
+  "$program" run small.json --set=workload.requests=4 --format=tsv >three 2>err
+grep -q '^ *output, steady window  *- tok/s$' one && grep -q '^ *output, steady window  *-  *-  *-  tok/s$' two && grep -q '^output_throughput_steady_tok_per_s	0	tok/s$' three
+pass_or_fail $? 'no steady window: tables have no number for it, TSV a 0'
+"$program" run small.json --store=steady.db >one 2>err && "$program" run small.json --set=workload.requests=4 --store=steady.db >two 2>err &&
+  "$program" results compare --store=steady.db 1 2 >out 2>err
+grep '^ *output, steady window' one | grep -q '[1-9]' && grep -q '^ *output, steady window  *tok/s  *[0-9.,]*  *-  *differs$' out
+pass_or_fail $? 'no steady window in one of two runs: no difference in percent'
+
 # ---- run: the options ----
 unmeasured() {
   grep -vE '^(wall_s|peak_memory_bytes|selections_per_wall_s)	' out >"$1"
