@@ -5,6 +5,7 @@
 
 #include "results/text.h"
 #include "sim/cmd.h"
+#include "sim/cmd_checked.h"
 #include "sim/cmd_options.h"
 #include "sim/replay.h"
 
@@ -117,10 +118,7 @@ static int replay(const char *path, const struct kvl_run_options *options, int f
   if (result.report.steps_differ != 0) {
     fprintf(stderr, "%s: %" PRIu64 " step%s other counts; %s\n", path, result.report.steps_differ, result.report.steps_differ == 1 ? " has" : "s have", result.report.first_difference);
   }
-  if (result.run.mismatches != 0) {
-    fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " rows read back hold other bytes; the first: %s\n", path, result.run.mismatches,
-            result.run.rows_checked, result.run.measured.first_mismatch);
-  }
+  kvl_cmd_tell_checked(&result.run);
   kvl_log_free(log);
   return result.report.steps_differ != 0 || result.run.mismatches != 0;
 }

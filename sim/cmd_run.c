@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "sim/cmd.h"
+#include "sim/cmd_checked.h"
 #include "sim/cmd_options.h"
 #include "sim/cmd_progress.h"
 #include "sim/plane_model.h"
@@ -63,10 +64,7 @@ static void print_notes(const struct kvl_scenario_doc *doc, const struct kvl_run
   if ((r->estimates & KVL_ESTIMATE_LINK_OUTSIDE) != 0) {
     fprintf(stderr, "note: some host gathers range over less or more memory than the link's curve was measured for\n");
   }
-  if (r->rows_checked != 0) {
-    fprintf(stderr, "%" PRIu64 " selected rows read back through their addresses, %" PRIu64 " differ%s%s\n", r->rows_checked, r->mismatches,
-            r->mismatches != 0 ? "; the first: " : "", r->measured.first_mismatch);
-  }
+  kvl_cmd_tell_checked(r);
   if (store != NULL) {
     fprintf(stderr, "stored as run %" PRId64 " in %s\n", r->run, store);
   }

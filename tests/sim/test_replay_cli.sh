@@ -43,6 +43,11 @@ pass_or_fail $? 'a run that was cut short says so in its log'
 # ---- replay ----
 expect 0 'decisions, all identical' replay host.log
 expect 0 'recorded on the host plane' replay host.log --plane=host --verify
+"$program" run small.json --plane=host --quiet 2>&1 >out | grep 'read back through' >said
+grep '^[1-9][0-9]* selected rows read back through their addresses, 0 differ$' err | cmp -s said - && [ -s said ]
+pass_or_fail $? 'on the host plane it reads back what the run did, and says so alike'
+"$program" replay host.log >out 2>err && ! grep -q 'read back' err
+pass_or_fail $? 'on the model plane there is nothing to read'
 awk '/^MemAvailable/ { exit !($2 > 500e6) }' /proc/meminfo || # kB; such a machine would give it
   refuses 1 'GB, histories of 6 sessions of 0.001 GB), ' run small.json --plane=host --quiet --set=node.hardware.hbm_gb=400000 --set=node.kv_pool_bytes=600000000000
 expect 0 '"identical": true' replay host.log --json
