@@ -7,6 +7,7 @@
 #include "backend/base/nearest.h"
 #include "sim/cmd.h"
 #include "sim/scenario.h"
+#include "sim/scenario_files.h"
 #include "sim/trace_note.h"
 #include "traces/workload.h"
 
@@ -93,7 +94,7 @@ static int check_files(const struct kvl_scenario_doc *doc)
   char note[512];
   int rc = kvl_scenario_check_sets(doc, &err); /* not for json: what it prints may be a sweep's base, with the keys of several kinds */
   if (rc == 0 && s->workload.kind == KVL_WORK_FILE) {
-    rc = kvl_workload_open(&file, s->workload.path, s->workload.format, &err);
+    rc = kvl_scenario_open_workload(s, &file, &err);
     if (rc == 0) {
       rc = kvl_workload_extent(file, &extent, &err);
       kvl_workload_close(file);
@@ -101,7 +102,7 @@ static int check_files(const struct kvl_scenario_doc *doc)
     rc = rc == 0 ? kvl_scenario_check_tokens(doc, extent.tokens_max, &err) : rc;
   }
   if (rc == 0 && s->selection.kind == KVL_SELECT_TRACE) {
-    rc = kvl_source_open_trace(&trace, s->selection.path, &s->model.selection, s->seed, &err);
+    rc = kvl_scenario_open_trace(s, &trace, &err);
     kvl_source_close(trace);
   }
   if (rc != 0) {

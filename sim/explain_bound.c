@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "sim/explain.h"
+#include "sim/scenario_files.h"
 #include "traces/curve.h"
 
 enum { SESSIONS = 2, STEPS_MAX = 400 };
@@ -83,7 +84,7 @@ static int one_session(const struct kvl_scenario *s, struct kvl_selection_stream
 
 static int open_source(const struct kvl_scenario *s, struct kvl_selection_source **source, struct kvl_err *err)
 {
-  return s->selection.kind == KVL_SELECT_TRACE ? kvl_source_open_trace(source, s->selection.path, &s->model.selection, s->seed, err)
+  return s->selection.kind == KVL_SELECT_TRACE ? kvl_scenario_open_trace(s, source, err)
                                                : kvl_source_open_preset(source, s->selection.preset, &s->model.selection, s->seed, err);
 }
 

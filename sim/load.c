@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/base/rng.h"
+#include "sim/scenario_files.h"
 
 /* A session of a session file that is active: its requests, in order of the file; each chain moves on when its last request completes. */
 struct pending {
@@ -133,7 +134,7 @@ static int start_session(struct kvl_load *load, struct active_session *a, uint64
 static int open_file(struct kvl_load *load, struct kvl_err *err)
 {
   const struct kvl_scenario *s = load->scenario;
-  int rc = kvl_workload_open(&load->file, s->workload.path, s->workload.format, err);
+  int rc = kvl_scenario_open_workload(s, &load->file, err);
   struct kvl_workload_extent extent;
   rc = rc != 0 ? rc : kvl_workload_extent(load->file, &extent, err);
   if (rc != 0) {

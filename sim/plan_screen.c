@@ -13,6 +13,7 @@
 #include "sim/costs.h"
 #include "sim/link.h"
 #include "sim/plan.h"
+#include "sim/scenario_files.h"
 #include "traces/curve.h"
 #include "traces/selection.h"
 #include "traces/workload.h"
@@ -62,7 +63,7 @@ int kvl_plan_tokens(const struct kvl_scenario *s, uint64_t *input, uint64_t *out
   }
   struct kvl_workload_file *file = NULL;
   struct kvl_workload_extent extent;
-  int rc = kvl_workload_open(&file, s->workload.path, s->workload.format, err);
+  int rc = kvl_scenario_open_workload(s, &file, err);
   if (rc == 0) {
     rc = kvl_workload_extent(file, &extent, err);
     kvl_workload_close(file);
@@ -147,7 +148,7 @@ static int curves_of(struct kvl_plan_screen *screen, const struct kvl_scenario *
   uint32_t steps = output > STEPS_MAX ? STEPS_MAX : output < STEPS_MIN ? STEPS_MIN : (uint32_t)output;
   uint32_t caches = s->model.selection.caches < SAMPLE ? s->model.selection.caches : SAMPLE;
   struct kvl_selection_source *source = NULL;
-  int rc = s->selection.kind == KVL_SELECT_TRACE ? kvl_source_open_trace(&source, s->selection.path, &s->model.selection, s->seed, err)
+  int rc = s->selection.kind == KVL_SELECT_TRACE ? kvl_scenario_open_trace(s, &source, err)
                                                  : kvl_source_open_preset(&source, s->selection.preset, &s->model.selection, s->seed, err);
   if (rc != 0) {
     screen->count--;

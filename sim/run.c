@@ -11,6 +11,7 @@
 #include "sim/plane_model.h"
 #include "sim/plane_real.h"
 #include "sim/plane_record.h"
+#include "sim/scenario_files.h"
 #include "sim/version.h"
 
 enum { SLOTS_MAX = 512 }; /* the largest decode batch of one GPU (the kernels' limit) */
@@ -79,7 +80,7 @@ static int open_selections(const struct kvl_scenario *s, const char *plane, stru
   case KVL_SELECT_PRESET:
     return open_preset(s, source, err);
   case KVL_SELECT_TRACE:
-    return kvl_source_open_trace(source, s->selection.path, &s->model.selection, s->seed, err);
+    return kvl_scenario_open_trace(s, source, err);
   }
   return 0;
 }

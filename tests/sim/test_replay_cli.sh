@@ -77,6 +77,19 @@ sed 's/lanes 0,\([0-9]*\),/lanes 0,1\1,/' host.log >counts.log
 "$program" replay sealed >out 2>err
 test $? = 1 && grep -q 'steps have other counts; line [0-9]*, step ' err && grep -q '^steps with other counts *[1-9]' out
 pass_or_fail $? 'counts that differ are reported, and exit 1'
+# Files that a scenario names: who replays a log may never have heard of them.
+"$program" trace gen --out=own.kvt --model=deepseek-v4.1-flash --context=2000 --sessions=1 --steps=30 >out 2>err &&
+  "$program" run small.json --quiet --set=selection.source=trace --set=selection.file=own.kvt --record=own.log >out 2>err && "$program" replay own.log >out 2>err && mv own.kvt moved.kvt
+pass_or_fail $? 'a log of a run on a trace file'
+refuses 1 'own.log:4: the scenario in the log: selection.file: own.kvt: ' replay own.log
+for command in run 'scenario check'; do
+  # shellcheck disable=SC2086
+  refuses 1 'small.json: selection.file: own.kvt: ' $command small.json --set=selection.source=trace --set=selection.file=own.kvt
+done
+cp "$scenarios/workloads/mooncake-sample.jsonl" own.jsonl && "$program" run "$scenarios/mooncake-sample.json" --quiet --set=workload.file=own.jsonl --set=workload.requests=2 --record=own.log >out 2>err &&
+  "$program" replay own.log >out 2>err && mv own.jsonl moved.jsonl
+pass_or_fail $? 'a log of a run on a workload file'
+refuses 1 'own.log:4: the scenario in the log: workload.file: own.jsonl: ' replay own.log
 expect 2 'did you mean --verify' replay host.log --verfy
 expect 2 'which log?' replay
 expect 2 'did you mean json' replay host.log --format=jsn
