@@ -102,31 +102,18 @@ static struct kvl_announce_batch announce_batch(const struct cuda_gpu *g, uint32
   };
 }
 
-/* Whether the pool's cache is looked up again before the WAIT stage (without layer sharing: by the announcing selection's other readers). */
-static bool resolved_before_wait(const struct cuda_plane *c, uint32_t announce)
-{
-  for (uint32_t i = announce + 1; i < c->config.stage_count && !(c->stages[i].kind == KVL_STAGE_WAIT && c->stages[i].part == 0); i++) {
-    if (c->stages[i].kind == KVL_STAGE_RESOLVE && c->stages[i].cache == c->pool_cache) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* The pool is filtered, and its copies run, on a stream of their own until the WAIT stage joins it: layers in between read by address and touch no state of the
- * cache. Where they look up, the filter must come first. */
-static int enqueue_announce(struct cuda_gpu *g, uint32_t entries, uint32_t stage, kvl_gpu_stream stream, struct kvl_err *err)
+/* The pool is filtered, and its copies run, on a stream of their own until the WAIT stage joins it. It stands before the next look-up in that cache (stages.h);
+ * the layers in between read by address and touch no state. */
+static int enqueue_announce(struct cuda_gpu *g, uint32_t entries, kvl_gpu_stream stream, struct kvl_err *err)
 {
   struct cuda_plane *c = g->plane;
   struct kvl_announce_batch a = announce_batch(g, entries);
   struct kvl_bank_copy copy = {.entries = entries, .bank_rows = a.geometry.bank_rows, .row_bytes = c->config.device.cache[c->pool_cache].row_bytes,
                                .entry = a.entry, .copies = g->bank_copies, .copy_count = g->bank_copy_count, .arena = g->arena,
                                .blocks_max = COPY_BLOCKS, .stamp = g->stamps_device + 2 * c->stamp_bank};
-  bool first = resolved_before_wait(c, stage);
-  int rc = first ? kvl_gpu_launched(g->k->announce(&a, stream), "announce", err) : 0;
-  rc = rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->side_fork, stream, err);
+  int rc = kvl_gpu_event_record(g->gpu, g->side_fork, stream, err);
   rc = rc != 0 ? rc : kvl_gpu_stream_wait(g->gpu, g->side, g->side_fork, err);
-  rc = rc != 0 || first ? rc : kvl_gpu_launched(g->k->announce(&a, g->side), "announce", err);
+  rc = rc != 0 ? rc : kvl_gpu_launched(g->k->announce(&a, g->side), "announce", err);
   rc = rc != 0 ? rc : kvl_gpu_launched(g->k->bank_copy(&copy, g->side), "bank copy", err);
   return rc != 0 ? rc : kvl_gpu_event_record(g->gpu, g->side_join, g->side, err);
 }
@@ -213,7 +200,7 @@ static int build(void *context, kvl_gpu_stream stream, struct kvl_err *err)
       rc = enqueue_resolve(g, entries, stage->point, stream, err);
       break;
     case KVL_STAGE_ANNOUNCE:
-      rc = enqueue_announce(g, entries, i, stream, err);
+      rc = enqueue_announce(g, entries, stream, err);
       joined = false;
       break;
     case KVL_STAGE_END_GROUP: {

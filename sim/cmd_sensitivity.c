@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "results/text.h"
 #include "sim/cmd.h"
 #include "sim/cmd_options.h"
 #include "sim/design_run.h"
@@ -131,7 +132,7 @@ static int study(struct kvl_sensitivity *s, const struct call *c, const struct k
   kvl_repeats_share(c->threads, tasks, &call.jobs, &call.threads);
   int rc = cell == NULL || summary == NULL || points == NULL ? kvl_err_set(err, -ENOMEM, "out of memory") : 0;
   if (rc == 0 && scenario->seed > UINT64_MAX - KVL_SWEEP_REPEATS_MAX) {
-    rc = kvl_err_set(err, -EINVAL, "seed: %" PRIu64 " leaves no room for %u seeds above it", scenario->seed, (unsigned)c->repeats);
+    rc = kvl_err_set(err, -EINVAL, "seed: %" PRIu64 " leaves no room for %u seed%s above it", scenario->seed, (unsigned)c->repeats, kvl_text_s(c->repeats));
   }
   rc = rc != 0 ? rc : kvl_design_parse(&design, name, c->scenario, points, c->set, c->sets, scenario->seed, c->repeats, err);
   rc = rc != 0 ? rc : kvl_design_run(design, &call, cell, NULL, err);

@@ -162,8 +162,10 @@ static void answer(struct kvl_report *r, const struct kvl_report_source *src, co
     kvl_report_text(r, "Fastest answers (the rate that nine requests in ten reach): %s, %s tok/s.", point_name(name, v->table, rate),
                     kvl_text_human(a, v->mean[rate][RATE], 0));
     kvl_report_text(r, "Shortest wait for the first token (p90): %s, %s s.", point_name(name, v->table, ttft), kvl_text_human(a, v->mean[ttft][TTFT], 0));
-    kvl_report_text(r, "%u of the %u point%s %s on the front between output and rate: no other point is better in both.", front, v->table->points,
-                    kvl_text_s(v->table->points), front == 1 ? "is" : "are");
+    if (v->table->points > 1) {
+      kvl_report_text(r, "%u of the %u points %s on the front between output and rate: no other point is better in both.", front, v->table->points,
+                      front == 1 ? "is" : "are");
+    }
   }
   uint32_t estimates = 0, outside = 0, runs = v->table->points * v->table->repeats;
   for (uint32_t i = 0; i < runs; i++) {
@@ -185,7 +187,7 @@ static void answer(struct kvl_report *r, const struct kvl_report_source *src, co
     kvl_report_note(r, "%u of %u run%s failed; the reasons are at the end.", v->failed, runs, kvl_text_s(runs));
   }
   if (v->missing > 0) {
-    kvl_report_note(r, "%u of %u run%s not there yet: kvloan sweep goes on where it was.", v->missing, runs, kvl_text_s(runs));
+    kvl_report_note(r, "%u of %u run%s %s not there yet: kvloan sweep goes on where it was.", v->missing, runs, kvl_text_s(runs), v->missing == 1 ? "is" : "are");
   }
 }
 

@@ -1,3 +1,4 @@
+#include "results/text.h"
 #include "sim/run_repeats.h"
 
 #include <errno.h>
@@ -103,7 +104,7 @@ int kvl_run_repeats(const struct kvl_run_repeats *c)
   kvl_repeats_share(c->run->threads, c->repeats, &call.jobs, &call.threads);
   int rc = cell == NULL ? -ENOMEM : 0;
   if (rc == 0 && s->seed > UINT64_MAX - KVL_SWEEP_REPEATS_MAX) {
-    rc = kvl_err_set(&err, -EINVAL, "seed: %" PRIu64 " leaves no room for %u seeds above it", s->seed, (unsigned)c->repeats);
+    rc = kvl_err_set(&err, -EINVAL, "seed: %" PRIu64 " leaves no room for %u seed%s above it", s->seed, (unsigned)c->repeats, kvl_text_s(c->repeats));
   }
   rc = rc != 0 ? rc : kvl_design_parse(&design, name, c->scenario, "[{}]", c->sets, c->set_count, s->seed, c->repeats, &err);
   rc = rc != 0 ? rc : kvl_design_run(design, &call, cell, &sweep, &err);

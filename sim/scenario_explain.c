@@ -273,9 +273,9 @@ static void table_caches(FILE *out, const struct kvl_model *m)
       }
     }
     if (points == 1) {
-      (void)fprintf(out, "%u rows at layer %u", k, layer_first);
+      (void)fprintf(out, "%u row%s at layer %u", k, kvl_text_s(k), layer_first);
     } else {
-      (void)fprintf(out, "%u rows at %u layers %u .. %u", k, points, layer_first, layer_last);
+      (void)fprintf(out, "%u row%s at %u layers %u .. %u", k, kvl_text_s(k), points, layer_first, layer_last);
     }
     (void)fprintf(out, ", read by %u\n", readers);
   }

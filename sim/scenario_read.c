@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/base/nearest.h"
+#include "results/text.h"
 #include "sim/scenario_doc.h"
 #include "sim/scenario_number.h"
 
@@ -406,8 +407,12 @@ static int add_selections(struct kvl_scenario_doc *doc, const struct kvl_json *o
       return rc;
     }
     entry.layer += shift;
-    if (entry.layer >= model->layers || entry.layer + entry.readers > KVL_LAYERS_MAX) {
-      return kvl_scenario_bad(err, node, path, "layer %u is outside the model's %u layers", (unsigned)entry.layer, (unsigned)model->layers);
+    if (entry.layer >= model->layers) {
+      return kvl_scenario_bad(err, node, path, "layer %u is outside the model's %u layer%s", (unsigned)entry.layer, (unsigned)model->layers, kvl_text_s(model->layers));
+    }
+    if (entry.readers > model->layers - entry.layer) {
+      return kvl_scenario_bad(err, node, path, "%u readers from layer %u on are more than the model's %u layer%s: at most %u", (unsigned)entry.readers, (unsigned)entry.layer,
+                              (unsigned)model->layers, kvl_text_s(model->layers), (unsigned)(model->layers - entry.layer));
     }
     if (entry.layer < model->cache[cache].written_layer) {
       return kvl_scenario_bad(err, node, path, "layer %u selects from a cache that is first written at layer %u", (unsigned)entry.layer,

@@ -137,7 +137,7 @@ int kvl_validate(const struct kvl_scenario_doc *doc, const struct kvl_run_option
   rc = rc != 0 ? rc : replay(options, log_path, &runs, &result->replay, err);
   rc = rc != 0 ? rc : forecast(doc, options, &runs, err);
   if (rc == 0) {
-    kvl_validate_rows(&result->validation, runs.side, &result->run, &result->replay, options->check);
+    kvl_validate_rows(&result->validation, runs.side, &result->run, &result->replay, options->check, options->floor);
   }
   if (rc == 0 && options->store != NULL) {
     rc = store_rows(options->store, result->run.run, &result->validation, err);

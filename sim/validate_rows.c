@@ -277,7 +277,7 @@ static double ns_a_row(const struct kvl_plane_floor *f)
 }
 
 /* The steps' host rows by a bare gather, beside what the same steps spent on them: by the shape that takes least a row, then by each. */
-static void floor_rows(struct kvl_validation *v, const struct kvl_plane_measured *m)
+static void floor_rows(struct kvl_validation *v, const struct kvl_plane_measured *m, bool asked)
 {
   static const char *const shapes[KVL_GATHER_SHAPES] = {[KVL_GATHER_OWNED] = "owned.", [KVL_GATHER_ORDERED] = "ordered.", [KVL_GATHER_DEALT] = "dealt."};
   const struct kvl_plane_floor *best = NULL;
@@ -287,6 +287,8 @@ static void floor_rows(struct kvl_validation *v, const struct kvl_plane_measured
   }
   if (best != NULL) {
     shape_rows(v, "", best);
+  } else if (asked) {
+    floor_row(v, "", "steps", "", 0); /* none of those looked at had host rows */
   }
   for (int i = 0; i < KVL_GATHER_SHAPES; i++) {
     if (m->floor[i].steps != 0) {
@@ -296,7 +298,7 @@ static void floor_rows(struct kvl_validation *v, const struct kvl_plane_measured
 }
 
 void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side side[KVL_SIDES], const struct kvl_run_result *run,
-                       const struct kvl_replay_report *replay, enum kvl_check check)
+                       const struct kvl_replay_report *replay, enum kvl_check check, bool floor)
 {
   bytes_rows(v, run, check);
   replay_rows(v, replay);
@@ -305,5 +307,5 @@ void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side 
   time_rows(v, side);
   link_rows(v, side);
   device_rows(v, side, &run->measured);
-  floor_rows(v, &run->measured);
+  floor_rows(v, &run->measured, floor);
 }

@@ -15,6 +15,6 @@ struct kvl_validate_side {
 };
 
 void kvl_validate_rows(struct kvl_validation *v, const struct kvl_validate_side side[KVL_SIDES], const struct kvl_run_result *run,
-                       const struct kvl_replay_report *replay, enum kvl_check check);
+                       const struct kvl_replay_report *replay, enum kvl_check check, bool floor); /* floor: asked for */
 
 #endif

@@ -181,7 +181,7 @@ START_TEST(a_plane_that_compares_nothing)
     run.reads = cases[i].reads;
     run.rows_checked = cases[i].rows;
     run.engine.summary.steps = cases[i].steps;
-    kvl_validate_rows(&v, side, &run, &replay, cases[i].check);
+    kvl_validate_rows(&v, side, &run, &replay, cases[i].check, false);
     ck_assert_str_eq(v.row[0].key, "rows_checked");
     ck_assert_int_eq(v.row[0].verdict, cases[i].verdict);
   }
@@ -201,17 +201,22 @@ START_TEST(floors)
     side[i] = (struct kvl_validate_side){.watch = kvl_watch_create(), .summary = &run.engine.summary};
     ck_assert_ptr_nonnull(side[i].watch);
   }
-  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE); /* none was asked for, or no step missed anything */
+  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE, false); /* none was asked for */
   for (uint32_t i = 0; i < v.count; i++) {
     ck_assert_str_ne(v.row[i].section, "floor");
   }
+  memset(&v, 0, sizeof v);
+  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE, true); /* no step that was looked at missed anything */
+  ck_assert_str_eq(v.row[v.count - 1].section, "floor");
+  ck_assert_str_eq(v.row[v.count - 1].key, "steps");
+  ck_assert(v.row[v.count - 1].measured == 0);
   memset(&v, 0, sizeof v);
   /* The second takes longer a step, for more rows, and less a row. The third gathered nothing. */
   run.measured.floor[KVL_GATHER_OWNED] = (struct kvl_plane_floor){
     .steps = 4, .rows = 400, .bytes = 115200, .gather = {20000, 19000}, .span = {30000, 29000}, .look_up = {18000, 17500}, .over = {-2000, -1500}};
   run.measured.floor[KVL_GATHER_ORDERED] = (struct kvl_plane_floor){
     .steps = 2, .rows = 302, .bytes = 86976, .gather = {24000, 24000}, .span = {34000, 33000}, .look_up = {25500, 25600}, .over = {1500, 1600}};
-  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE);
+  kvl_validate_rows(&v, side, &run, &replay, KVL_CHECK_NONE, true);
   static const struct {
     const char *key, *unit;
     double value;
