@@ -79,9 +79,9 @@ record() { # NAME SETTINGS...
 }
 
 # Steps of exactly 44 requests that nobody joined: how many, and their mean in ms.
-steps_of_44() { # LOG
-  step_durations <"$1" | awk '$3 == 44 && $4 == 0 { sum += $11 - $10; count++ }
-    END { printf "steps_of_44\t%d\nstep_of_44_ms\t%.3f\n", count, count == 0 ? 0 : sum / count / 1e6 }'
+steps_of_44() { # STEPS
+  awk '$3 == 44 && $4 == 0 { sum += $11 - $10; count++ }
+    END { printf "steps_of_44\t%d\nstep_of_44_ms\t%.3f\n", count, count == 0 ? 0 : sum / count / 1e6 }' "$1"
 }
 
 forecast() { # NAME SETTINGS...
@@ -94,9 +94,10 @@ forecast() { # NAME SETTINGS...
   add "$name" forecast <"$work/forecast"
   add "$name" published <"$work/published"
   tar -xOf "$out/logs.tar" "$name.log.gz" | gzip -dc >"$work/log"
+  step_durations "$name: its log" <"$work/log" >"$work/steps"
   "$kvloan" replay "$work/log" --format=tsv >/dev/null 2>&1 </dev/null
   replay=$?
-  { echo key; printf 'replay_differs\t%d\n' $replay; steps_of_44 "$work/log"; } | add "$name" measured
+  { echo key; printf 'replay_differs\t%d\n' $replay; steps_of_44 "$work/steps"; } | add "$name" measured
 }
 
 [ -r "$list" ] || fail "$list: cannot be read"

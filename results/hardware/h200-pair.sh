@@ -24,9 +24,10 @@ run() { # NAME GPUS SETTINGS...
   "$kvloan" run "$scenarios/h200/half-revoked.json" $load --set=node.decode_gpus="$gpus" --set=workload.concurrency=$((30 * gpus)) --set=workload.requests=$((30 * gpus)) --set=limits.batch_max=30 \
     "$@" $plane --quiet --record="$work/log" --format=json >"$work/json" 2>"$work/err" </dev/null || fail "$name: $(tail -n 1 "$work/err")"
   rate=$(sed -n 's/.*"output_throughput_tok_per_s": \([0-9.]*\).*/\1/p' "$work/json")
+  step_durations "$name: its log" <"$work/log" >"$work/steps"
   gpu=0
   while [ $gpu -lt "$gpus" ]; do
-    step_durations <"$work/log" | awk -v gpu=$gpu '$1 == gpu && $3 == 30 && $4 == 0 { printf "%.0f %.0f %s\n", $11 - $10, $15 + $16, $18 }' | sort -n | awk -v name="$name" -v gpu=$gpu -v rate="$rate" '
+    awk -v gpu=$gpu '$1 == gpu && $3 == 30 && $4 == 0 { printf "%.0f %.0f %s\n", $11 - $10, $15 + $16, $18 }' "$work/steps" | sort -n | awk -v name="$name" -v gpu=$gpu -v rate="$rate" '
       { d[NR] = $1; step += $1; fetch += $2; rows += $3 }
       END { if (NR) printf "%s\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f\t%.1f\n", name, gpu, NR, step / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3, fetch / NR / 1e3, rows / NR, rate }' >>"$work/$table"
     gpu=$((gpu + 1))

@@ -22,7 +22,8 @@ steps() { # NAME N SCENARIO SETTINGS...
   *) set -- "--plane=$plane" --check=none "$@" ;;
   esac
   "$kvloan" run "$scenario" --quiet --record="$work/log" "$@" >/dev/null 2>"$work/err" || fail "$name: $(tail -n 1 "$work/err")"
-  step_durations <"$work/log" | awk -v n="$n" '$3 == n && $4 == 0 { printf "%.0f", $11 - $10; for (i = 12; i <= 18; i++) printf "\t%s", $i; print "" }' | sort -n >"$work/steps"
+  step_durations "$name: its log" <"$work/log" >"$work/all"
+  awk -v n="$n" '$3 == n && $4 == 0 { printf "%.0f", $11 - $10; for (i = 12; i <= 18; i++) printf "\t%s", $i; print "" }' "$work/all" | sort -n >"$work/steps"
   awk -v name="$name" '{ d[NR] = $1; for (i = 1; i <= NF; i++) sum[i] += $i }
     END { if (NR == 0) { print name "\tno such steps"; exit }
       printf "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f", name, NR, sum[1] / NR / 1e3, d[int((NR + 1) / 2)] / 1e3, d[int(NR * 0.1) + 1] / 1e3, d[int(NR * 0.9)] / 1e3

@@ -169,7 +169,7 @@ signal INT 130
 signal TERM 143
 
 # One reader of decision logs.
-(. "$scripts/measure.sh" && step_durations <log) >out 2>err
+(. "$scripts/measure.sh" && step_durations log <log) >out 2>err
 tr '\t' ' ' >want <<'END'
 0 1 44 1 7 0 0 0 1 2 9 1 2 3 4 5 6 7
 1 2 43 0 0 0 0 0 10 20 4000 100 0 0 0 0 0 0
@@ -203,4 +203,52 @@ head -c 9000 "$scripts/$log" >cut.log.gz
 sh_run 1 h200-steps.sh 44 "$scripts/$log" cut.log.gz
 one_line 1 'cut.log.gz: cannot be unpacked' && [ ! -s out ]
 pass_or_fail $? 'h200-steps.sh: a log that was cut short'
+
+# What is not a whole log, to each script that measures: one line, and no figure of it.
+cp log whole.log
+broken() { # REASON WHAT: of the file `log`
+  sh_run 1 h200-steps.sh 44 whole.log log
+  one_line 1 "h200-steps.sh: log$1" && [ ! -s out ]
+  pass_or_fail $? "h200-steps.sh: $2"
+}
+broken_to_all() { # REASON WHAT
+  broken "$1" "$2"
+  for words in 'h200-plane.sh ' 'h200-plane.sh  model' 'h200-pair.sh measure' 'h200-pair.sh model'; do
+    script=${words%% *} before=${words#* } after=''
+    case $before in ' model') before='' after=model ;; esac
+    rm -rf OUT
+    # shellcheck disable=SC2086
+    sh_run 99 "$script" $before ./fake "$scenarios" OUT $after
+    one_line 1 ": its log$1" && [ ! -s out ] && [ ! -e OUT ]
+    pass_or_fail $? "$words: $2"
+  done
+  rm -rf OUT
+  RUNS=some.txt
+  export RUNS
+  sh_run 9999 h200-headline.sh record ./fake "$scenarios" OUT 9999
+  cp OUT/runs.tsv before
+  sh_run 9999 h200-headline.sh compare ./fake "$scenarios" OUT
+  unset RUNS
+  one_line 1 ": its log$1" && [ ! -s out ] && cmp -s before OUT/runs.tsv
+  pass_or_fail $? "h200-headline.sh compare: $2"
+}
+cut=': the log is cut short'
+head -c $(($(grep -b '^done 5000000000 ' whole.log | cut -d : -f 1) + 80)) whole.log >log
+[ "$(tail -n 1 log)" = 'done 5000000000 5000000000 step 0 2 times 10,20,5000000000 stall 4000000000,2,3,' ]
+pass_or_fail $? 'a log that is cut in a list of numbers'
+broken_to_all ':11: no number after "stall"' 'cut in a list of numbers'
+sed '$d' whole.log >log
+broken "$cut" 'no end'
+printf %s "$(cat whole.log)" >log
+broken "$cut" 'an end without a line end'
+head -n 1 whole.log >log
+broken "$cut" 'its first line alone'
+sed '/step/d' whole.log >log
+broken ': no step is in the log' 'no steps'
+for word in times stall rows items join serial revoked moves; do
+  sed "s/ $word [0-9,]*//" whole.log >log
+  sh_run 1 h200-steps.sh 44 log
+  one_line 1 ": no number after \"$word\"" && grep -q '^h200-steps.sh: log:[0-9]' err && [ ! -s out ]
+  pass_or_fail $? "h200-steps.sh: lines without $word"
+done
 finish
