@@ -98,6 +98,18 @@ size_t kvl_text_utf8_length(const char *text)
   return n;
 }
 
+int kvl_text_printable(const char *text)
+{
+  const unsigned char *s = (const unsigned char *)text;
+  for (size_t n; *s != '\0'; s += n) {
+    n = kvl_text_utf8_length((const char *)s);
+    if (n == 0 || *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0)) { /* C1 is 0xc2 0x80 to 0xc2 0x9f */
+      return 0;
+    }
+  }
+  return 1;
+}
+
 void kvl_text_json_string(FILE *out, const char *text)
 {
   if (text == NULL) {

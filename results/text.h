@@ -24,6 +24,8 @@ const char *kvl_text_s(uint64_t count);
 
 /* Length of the well-formed UTF-8 sequence at `text` (Unicode 15, table 3-7), 1 to 4; 0 when there is none. */
 size_t kvl_text_utf8_length(const char *text);
+/* Is it all well-formed UTF-8 without control characters (C0, DEL, C1)? A terminal may take any of those for a command, and a line end breaks a row. */
+int kvl_text_printable(const char *text);
 
 /* A JSON string with its quotes. Control characters are escaped; bytes that are not UTF-8 become U+FFFD. NULL writes null. */
 void kvl_text_json_string(FILE *out, const char *text);

@@ -89,7 +89,7 @@ static void offer_names(struct offer *o, const char *prefix, const char *kind)
   if (list == NULL) {
     return;
   }
-  (void)kvl_scenario_list(list, KVL_FORMAT_TSV);
+  (void)kvl_scenario_list(list, KVL_FORMAT_TSV, NULL);
   if (fclose(list) == 0) {
     for (char *line = text, *next; line != NULL && *line != '\0'; line = next) {
       char *end = strchr(line, '\n'), *name = strchr(line, '\t'), *about = name == NULL ? NULL : strchr(name + 1, '\t');

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/base/nearest.h"
+#include "results/text.h"
 #include "sim/cmd.h"
 #include "sim/scenario.h"
 #include "sim/scenario_files.h"
@@ -172,9 +173,12 @@ static int list(int argc, char **argv)
 {
   struct arguments a;
   int code = parse(argc, argv, false, true, &a);
-  if (code == 0 && kvl_scenario_list(stdout, (enum kvl_format)a.format) != 0) {
+  unsigned passed;
+  if (code == 0 && kvl_scenario_list(stdout, (enum kvl_format)a.format, &passed) != 0) {
     (void)fprintf(stderr, "kvloan scenario: no scenarios folder was found; KVLOAN_SCENARIOS can name one\n");
     code = 1;
+  } else if (code == 0 && passed > 0) {
+    (void)fprintf(stderr, "note: %u name%s of files and folders there: passed over, not printable UTF-8 (ls -b shows what is)\n", passed, kvl_text_s(passed));
   }
   return code;
 }

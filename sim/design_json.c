@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backend/base/nearest.h"
+#include "results/text.h"
 #include "sim/scenario_number.h"
 
 int kvl_design_members(const struct kvl_json *object, const char *what, const char *const *known, unsigned count, struct kvl_err *err)
@@ -35,17 +36,6 @@ int kvl_design_kind(const struct kvl_json *root, const char *file, enum kvl_file
   return rc != 0 ? rc : kvl_design_members(root, what, known, count, err);
 }
 
-/* C0, DEL and C1: a terminal may take any of them for a command. The text is UTF-8: C1 is 0xc2 0x80 to 0xc2 0x9f. */
-static bool has_control(const char *text)
-{
-  for (const unsigned char *c = (const unsigned char *)text; *c != '\0'; c++) {
-    if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 int kvl_design_word(const struct kvl_json *object, const char *key, const char *fallback, unsigned least, unsigned most, const char **word, struct kvl_err *err)
 {
   const struct kvl_json *node = kvl_json_member(object, key);
@@ -59,7 +49,7 @@ int kvl_design_word(const struct kvl_json *object, const char *key, const char *
   if (node->kind != KVL_JSON_STRING) {
     return kvl_scenario_bad(err, node, key, "must be a string, is %s", kvl_json_kind_name(node->kind));
   }
-  if (has_control(node->text)) {
+  if (!kvl_text_printable(node->text)) { /* JSON is UTF-8: it can be nothing else */
     return kvl_scenario_bad(err, node, key, "holds a control character");
   }
   size_t length = strlen(node->text);

@@ -52,8 +52,9 @@ int kvl_scenario_find_hardware(const char *name, const char *option, struct kvl_
 /* Would a scenario take this text, which is to be `file`, as its hardware? -EINVAL and a line with file, line, key and reason. */
 int kvl_scenario_check_hardware(const char *text, size_t size, const char *file, struct kvl_err *err);
 
-/* Names and one line on each of the scenarios, of the parts that they name, and of the sweeps and plans in $KVLOAN_SCENARIOS or the installation. -ENOENT: none. */
-int kvl_scenario_list(FILE *out, enum kvl_format format);
+/* Names and one line on each of the scenarios, of the parts that they name, and of the sweeps and plans in $KVLOAN_SCENARIOS or the installation. -ENOENT: none.
+ * passed: how many are passed over because their name is not printable UTF-8; NULL: never mind. */
+int kvl_scenario_list(FILE *out, enum kvl_format format, unsigned *passed);
 
 /* Every key with type, unit, range, default and meaning, as Markdown. */
 void kvl_scenario_write_keys(FILE *out);

@@ -46,10 +46,11 @@ int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[
 enum { KVL_FOLDERS_MAX = 8 };
 /* Folders that are searched for `kind` ("models", "hardware", "costs", "speculation", or "" for the scenarios themselves), in order. Returns how many. */
 unsigned kvl_scenario_folders(const struct kvl_scenario_doc *doc, const char *kind, char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP]);
-/* Names (without .json) in one folder, sorted, into the arena. */
-int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count);
-/* The same of scenarios, those in folders of the folder last and with that folder's name: "h200/half-revoked". */
-int kvl_scenario_scenarios(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count);
+/* Names (without .json) in one folder, sorted, into the arena. Those that are not printable UTF-8 are passed over; `passed`, unless it is NULL, grows by how many. */
+int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count, unsigned *passed);
+/* The same of scenarios, those in folders of the folder last and with that folder's name: "h200/half-revoked". A folder that is there by several names (a link to it, a link
+ * to the folder itself) is there once, by its own name when that is among them. */
+int kvl_scenario_scenarios(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count, unsigned *passed);
 /* The name that `name` was perhaps meant to be, with its folder or without; NULL when there are none (or no memory). */
 const char *kvl_scenario_nearest(struct kvl_arena *arena, const char *name, const char *const *names, unsigned count);
 /* Puts the descriptor's tree in the place of its name: reads files, follows "from". `section` is "model", "hardware", "costs" or "speculation". */

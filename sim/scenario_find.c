@@ -131,7 +131,7 @@ int kvl_scenario_find_scenario(const char *name, char path[KVL_PATH_CAP], struct
       kvl_arena_free(&arena);
       return 0;
     }
-    if (listed ? kvl_scenario_scenarios(&arena, folders[i], &names, &found) == 0 : kvl_scenario_names(&arena, folders[i], &names, &found) == 0) {
+    if (listed ? kvl_scenario_scenarios(&arena, folders[i], &names, &found, NULL) == 0 : kvl_scenario_names(&arena, folders[i], &names, &found, NULL) == 0) {
       nearest = kvl_scenario_nearest(&arena, slash == NULL || listed ? name : slash + 1, names, found);
     }
   }
@@ -182,7 +182,7 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
   for (unsigned i = 0; i < count; i++) {
     const char **names;
     unsigned name_count;
-    if (kvl_scenario_names(&arena, folders[i], &names, &name_count) == 0 && name_count > 0) {
+    if (kvl_scenario_names(&arena, folders[i], &names, &name_count, NULL) == 0 && name_count > 0) {
       all[found++] = kvl_nearest(name->text, names, name_count);
     }
   }
@@ -309,7 +309,7 @@ int kvl_scenario_find_file(const char *name, enum kvl_file_kind kind, char path[
     unsigned found = 0;
     if (join(path, folders[i], name, ".json") && kvl_scenario_readable(path)) {
       rc = 0;
-    } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found) == 0 && found > 0) {
+    } else if (nearest == NULL && kvl_scenario_names(&arena, folders[i], &names, &found, NULL) == 0 && found > 0) {
       nearest = kvl_nearest(name, names, found);
     }
   }

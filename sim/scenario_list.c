@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "results/text.h"
 #include "sim/scenario_doc.h"
 
 struct kind {
@@ -29,25 +30,16 @@ static const char *describe(struct kvl_arena *arena, const char *folder, const c
   return node == NULL || node->kind != KVL_JSON_STRING ? "" : node->text;
 }
 
-static void write_quoted(FILE *out, const char *text)
-{
-  (void)fputc('"', out);
-  for (; *text != '\0'; text++) {
-    if (*text == '"' || *text == '\\') {
-      (void)fputc('\\', out);
-    }
-    (void)fputc((unsigned char)*text < 0x20 ? ' ' : *text, out);
-  }
-  (void)fputc('"', out);
-}
-
-int kvl_scenario_list(FILE *out, enum kvl_format format)
+int kvl_scenario_list(FILE *out, enum kvl_format format, unsigned *passed)
 {
   static const struct kind kinds[] = {{"scenarios", "", "note"}, {"models", "models", "source"}, {"hardware", "hardware", "source"}, {"costs", "costs", "source"},
                                       {"speculation", "speculation", "source"},
                                       {"sweeps", "sweeps", "note"}, {"plans", "plans", "note"}};
   struct kvl_arena arena = {0};
   unsigned total = 0;
+  if (passed != NULL) {
+    *passed = 0;
+  }
   if (format == KVL_FORMAT_TSV) {
     (void)fputs("kind\tname\tabout\n", out);
   } else if (format == KVL_FORMAT_JSON) {
@@ -64,21 +56,28 @@ int kvl_scenario_list(FILE *out, enum kvl_format format)
     for (unsigned f = 0; f < count && shown == 0; f++) { /* the first folder that has any: the others are hidden by it */
       const char **names;
       unsigned n;
-      int rc = kinds[k].folder[0] == '\0' ? kvl_scenario_scenarios(&arena, folders[f], &names, &n) : kvl_scenario_names(&arena, folders[f], &names, &n);
+      int rc = kinds[k].folder[0] == '\0' ? kvl_scenario_scenarios(&arena, folders[f], &names, &n, passed)
+                                           : kvl_scenario_names(&arena, folders[f], &names, &n, passed);
       if (rc != 0) {
         break;
       }
       for (unsigned i = 0; i < n; i++, shown++) {
         const char *about = describe(&arena, folders[f], names[i], kinds[k].text);
         if (format == KVL_FORMAT_TABLE) {
-          (void)fprintf(out, "  %-36s %s\n", names[i], about);
+          (void)fputs("  ", out);
+          kvl_text_pad(out, names[i], 36, 0);
+          (void)fputc(' ', out);
+          kvl_text_tsv_cell(out, about);
+          (void)fputc('\n', out);
         } else if (format == KVL_FORMAT_TSV) {
-          (void)fprintf(out, "%s\t%s\t%s\n", kinds[k].title, names[i], about);
+          (void)fprintf(out, "%s\t%s\t", kinds[k].title, names[i]);
+          kvl_text_tsv_cell(out, about);
+          (void)fputc('\n', out);
         } else {
           (void)fputs(shown > 0 ? "," : "", out);
-          write_quoted(out, names[i]);
+          kvl_text_json_string(out, names[i]);
           (void)fputc(':', out);
-          write_quoted(out, about);
+          kvl_text_json_string(out, about);
         }
       }
     }

@@ -1,36 +1,70 @@
 /* Names of what is there: descriptors of a folder, scenarios of a folder and of those in it. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "backend/base/nearest.h"
+#include "results/text.h"
 #include "sim/scenario_doc.h"
 
 enum { NAMES_MAX = 1024 };
+
+/* A folder in a folder of scenarios. */
+struct inner {
+  const char *name;
+  dev_t device;
+  ino_t inode;
+  bool link; /* not its own name */
+};
+struct names {
+  struct kvl_arena *arena;
+  const char **name;
+  unsigned count, passed; /* passed: over, because they are not printable */
+  struct inner *inner;    /* NULL: folders are not looked for */
+  unsigned inner_count;
+};
 
 static int by_name(const void *a, const void *b)
 {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Adds prefix and name of each .json file of a folder, and its folders (whatever they are called) to `inner` unless that is NULL. A folder that cannot be read
- * has none; what is neither, such as a pipe or a link that points nowhere, is passed over. */
-static int add_names(struct kvl_arena *arena, const char *folder, const char *prefix, const char **names, unsigned *count, const char **inner, unsigned *inner_count)
+static int by_own_name(const void *a, const void *b)
+{
+  const struct inner *x = a, *y = b;
+  return x->link != y->link ? (x->link ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static bool is_link(DIR *dir, const char *name)
+{
+  struct stat info;
+  return fstatat(dirfd(dir), name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+}
+
+/* Adds prefix and name of each .json file of a folder, and its folders (whatever they are called) to `inner`. A folder that cannot be read has none; what is
+ * neither, such as a pipe or a link that points nowhere, is not there. */
+static int add_names(struct names *found, const char *folder, const char *prefix)
 {
   DIR *dir = opendir(folder);
   int rc = 0;
   size_t before = strlen(prefix);
-  for (struct dirent *entry; dir != NULL && rc == 0 && *count < NAMES_MAX && (entry = readdir(dir)) != NULL;) {
+  for (struct dirent *entry; dir != NULL && rc == 0 && found->count < NAMES_MAX && (entry = readdir(dir)) != NULL;) {
     size_t n = strlen(entry->d_name);
-    bool json = n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0, room = inner != NULL && *inner_count < NAMES_MAX;
+    bool json = n > 5 && strcmp(entry->d_name + n - 5, ".json") == 0, room = found->inner != NULL && found->inner_count < NAMES_MAX;
     struct stat info;
     if (entry->d_name[0] == '.' || (!json && !room) || fstatat(dirfd(dir), entry->d_name, &info, 0) != 0) {
       continue;
     }
     bool file = json && S_ISREG(info.st_mode);
     if (!file && !(room && S_ISDIR(info.st_mode))) {
+      continue;
+    }
+    if (!kvl_text_printable(entry->d_name)) {
+      found->passed++;
       continue;
     }
     char text[KVL_PATH_CAP];
@@ -40,10 +74,12 @@ static int add_names(struct kvl_arena *arena, const char *folder, const char *pr
     }
     memcpy(text, prefix, before);
     memcpy(text + before, entry->d_name, length);
-    char *name = kvl_arena_text(arena, text, before + length);
+    char *name = kvl_arena_text(found->arena, text, before + length);
     rc = name == NULL ? -ENOMEM : 0;
-    if (rc == 0) {
-      *(file ? &names[(*count)++] : &inner[(*inner_count)++]) = name;
+    if (rc == 0 && file) {
+      found->name[found->count++] = name;
+    } else if (rc == 0) {
+      found->inner[found->inner_count++] = (struct inner){name, info.st_dev, info.st_ino, is_link(dir, entry->d_name)};
     }
   }
   if (dir != NULL) {
@@ -52,15 +88,31 @@ static int add_names(struct kvl_arena *arena, const char *folder, const char *pr
   return rc;
 }
 
-int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count)
+/* The names directly in the folder, in order. */
+static int begin(struct names *found, const char *folder)
 {
-  *count = 0;
-  *names = kvl_arena_take(arena, NAMES_MAX * sizeof **names);
-  int rc = *names == NULL ? -ENOMEM : add_names(arena, folder, "", *names, count, NULL, NULL);
-  if (*names != NULL) {
-    qsort(*names, *count, sizeof **names, by_name);
+  found->name = kvl_arena_take(found->arena, NAMES_MAX * sizeof *found->name);
+  int rc = found->name == NULL ? -ENOMEM : add_names(found, folder, "");
+  if (found->name != NULL) {
+    qsort(found->name, found->count, sizeof *found->name, by_name);
   }
   return rc;
+}
+
+static int hand_over(const struct names *found, const char ***names, unsigned *count, unsigned *passed, int rc)
+{
+  *names = found->name;
+  *count = found->count;
+  if (passed != NULL) {
+    *passed += found->passed;
+  }
+  return rc;
+}
+
+int kvl_scenario_names(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count, unsigned *passed)
+{
+  struct names found = {.arena = arena};
+  return hand_over(&found, names, count, passed, begin(&found, folder));
 }
 
 /* Folders of other kinds of files, and of the requests that workloads name. */
@@ -73,27 +125,41 @@ static bool is_of_scenarios(const char *folder)
   return !other;
 }
 
-int kvl_scenario_scenarios(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count)
+/* Is the folder `at` of those in `folder` that folder itself, or one before it? */
+static bool seen(const struct names *found, unsigned at, const char *folder)
 {
-  unsigned inner_count = 0, above;
-  const char **inner = kvl_arena_take(arena, NAMES_MAX * sizeof *inner);
-  *count = 0;
-  *names = kvl_arena_take(arena, NAMES_MAX * sizeof **names);
-  int rc = *names == NULL || inner == NULL ? -ENOMEM : add_names(arena, folder, "", *names, count, inner, &inner_count);
-  if (rc != 0) {
-    return rc;
+  const struct inner *one = &found->inner[at];
+  struct stat info;
+  bool same = stat(folder, &info) == 0 && info.st_dev == one->device && info.st_ino == one->inode;
+  for (unsigned i = 0; i < at; i++) {
+    same = same || (found->inner[i].device == one->device && found->inner[i].inode == one->inode);
   }
-  qsort(*names, *count, sizeof **names, by_name);
-  above = *count;
-  for (unsigned i = 0; i < inner_count && rc == 0; i++) {
+  return same;
+}
+
+int kvl_scenario_scenarios(struct kvl_arena *arena, const char *folder, const char ***names, unsigned *count, unsigned *passed)
+{
+  struct names found = {.arena = arena, .inner = kvl_arena_take(arena, NAMES_MAX * sizeof(struct inner))};
+  int rc = found.inner == NULL ? -ENOMEM : begin(&found, folder);
+  unsigned above = found.count;
+  if (rc == 0) {
+    qsort(found.inner, found.inner_count, sizeof *found.inner, by_own_name);
+  }
+  for (unsigned i = 0; i < found.inner_count && rc == 0; i++) {
     char path[KVL_PATH_CAP], prefix[KVL_PATH_CAP];
-    if (is_of_scenarios(inner[i]) && snprintf(path, sizeof path, "%s/%s", folder, inner[i]) < KVL_PATH_CAP &&
-        snprintf(prefix, sizeof prefix, "%s/", inner[i]) < KVL_PATH_CAP) {
-      rc = add_names(arena, path, prefix, *names, count, NULL, NULL);
+    const char *name = found.inner[i].name;
+    if (is_of_scenarios(name) && !seen(&found, i, folder) && snprintf(path, sizeof path, "%s/%s", folder, name) < KVL_PATH_CAP &&
+        snprintf(prefix, sizeof prefix, "%s/", name) < KVL_PATH_CAP) {
+      struct names below = {.arena = arena, .name = found.name, .count = found.count, .passed = found.passed};
+      rc = add_names(&below, path, prefix);
+      found.count = below.count;
+      found.passed = below.passed;
     }
   }
-  qsort(*names + above, *count - above, sizeof **names, by_name); /* those of folders last */
-  return rc;
+  if (rc == 0) {
+    qsort(found.name + above, found.count - above, sizeof *found.name, by_name); /* those of folders last */
+  }
+  return hand_over(&found, names, count, passed, rc);
 }
 
 const char *kvl_scenario_nearest(struct kvl_arena *arena, const char *name, const char *const *names, unsigned count)

@@ -60,6 +60,24 @@ says 'resident         46' check x.json/b
 refuses 1 'x: there is no such scenario (nearest: a)' check x
 refuses 1 'p: there is no such scenario (nearest: a)' check p
 refuses 1 'there is no descriptor "h" (nearest: ' check a --set=node.hardware=h
+# A name is anybody's: none of them breaks a row, or ends up in a line of its own, and what it says of itself does not either.
+odd=$(printf 'kept/zz\there')
+mkdir "$odd" && for name in "$(printf 'kept/zz\377')" "$(printf 'kept/zz\nzz')" "$(printf 'kept/zz\302\233')" "$odd/zz" 'kept/quo"te'; do cp kept/a.json "$name.json"; done
+printf '%s\n' '{"note": "one\ttwo\nthree"}' >kept/plans/told.json
+for format in table tsv json; do
+  run list --format=$format
+  [ "$code" -eq 0 ] && [ "$(wc -l <err)" -eq 1 ] && grep -qF 'note: 4 names of files and folders there: passed over' err && iconv -f UTF-8 -t UTF-8 out >/dev/null && ! grep -q zz out && grep -q 'quo.*te' out
+  pass_or_fail $? "scenario list --format=$format: names that are not printable"
+done
+run list --format=tsv
+[ "$(awk -F '\t' 'NF != 3' out | wc -l)" -eq 0 ] && grep -q 'one two three' out
+pass_or_fail $? 'scenario list --format=tsv: three columns, whatever is said there'
+refuses 1 'there is no such scenario (nearest: a)' check zz # whatever is near, it is one line
+# A folder by several names is one, by its own; so is the folder itself, and one of other kinds of files.
+ln -s . kept/self && ln -s x.json kept/again && ln -s plans kept/others
+run list --format=tsv
+[ "$(grep '^scenarios' out | cut -f 2 | tr '\n' ' ')" = 'a quo"te x.json/b ' ]
+pass_or_fail $? 'scenario list: a folder that is there by several names'
 unset KVLOAN_SCENARIOS
 says 'resident         46' check published-256 # a folder here hides no scenario
 refuses 1 'h200: is a folder; name a file in it' check h200

@@ -113,7 +113,7 @@ START_TEST(every_file_loads)
     const char **names;
     unsigned count;
     (void)snprintf(folder, sizeof folder, "%s/%s", KVL_SCENARIOS, kinds[kind]);
-    ck_assert_int_eq(kvl_scenario_names(&arena, folder, &names, &count), 0);
+    ck_assert_int_eq(kvl_scenario_names(&arena, folder, &names, &count, NULL), 0);
     ck_assert_uint_ge(count, kind == 0 ? MODELS : 5);
     for (unsigned i = 0; i < count; i++) {
       struct kvl_scenario_doc *doc = load(kind == 0 ? names[i] : "deepseek-v4.1-flash", kind == 1 ? names[i] : "b300",
@@ -133,7 +133,7 @@ START_TEST(every_speculation_loads)
   struct kvl_arena arena = {0};
   const char **names;
   unsigned count;
-  ck_assert_int_eq(kvl_scenario_names(&arena, KVL_SCENARIOS "/speculation", &names, &count), 0);
+  ck_assert_int_eq(kvl_scenario_names(&arena, KVL_SCENARIOS "/speculation", &names, &count, NULL), 0);
   ck_assert_uint_ge(count, 4);
   for (unsigned i = 0; i < count; i++) {
     char set[128];
