@@ -15,14 +15,15 @@
 #include "tests/kernels/batches.h"
 #include "tests/kernels/check_kernels.h"
 
-/* Ages as no short run makes them: some stamps, near and far apart, mixed or in runs, some slots never used; some slots pinned. */
-static const char *make_ages(struct gpu *g, struct kvl_rng *rng)
+/* Ages as no short run makes them: some stamps, near and far apart, mixed or in runs, some slots never used; some slots pinned. `all`: many and far
+ * apart. */
+static const char *make_ages(struct gpu *g, struct kvl_rng *rng, bool all)
 {
   for (uint32_t r = 0; r < g->c.requests; r++) {
     struct kvl_cache *c = g->cache[r];
-    uint32_t kinds = PICK(rng, 1, 2, 3, 4, 5, 63, 64, 65, 66, 68, 69, 100, 130, 300);
-    uint32_t span = PICK(rng, 0, 0, 500, 1022, 1023, 1024, 5000);
-    uint32_t pins = PICK(rng, 0, 0, 10, 90);
+    uint32_t kinds = all ? PICK(rng, 130, 300) : PICK(rng, 1, 2, 4, 5, 64, 65, 68, 69, 130, 300);
+    uint32_t span = all ? PICK(rng, 1023, 1500) : PICK(rng, 0, 500, 1022, 1023, 1024, 5000);
+    uint32_t pins = all ? 10 : PICK(rng, 0, 0, 10, 90);
     uint32_t never = PICK(rng, 0, 0, 2);
     bool runs = kvl_rng_below(rng, 2) == 0;
     uint32_t kind = 0;
@@ -45,22 +46,24 @@ static const char *make_ages(struct gpu *g, struct kvl_rng *rng)
   return gpu_upload_state(g);
 }
 
-/* Selections of rows that are held - or, `again`, those of the last batch - but for some. */
-static void keep_rows(struct gpu *g, struct kvl_rng *rng, uint32_t entries, bool again)
+/* Selections of rows that are held - or, `again`, those of the last batch - but for some; `all`: drawn anew, evenly. */
+static void keep_rows(struct gpu *g, struct kvl_rng *rng, uint32_t entries, bool again, bool all)
 {
   const uint32_t lanes = g->c.k * g->c.queries_max;
   const uint32_t hot_rows = g->c.geometry.hot_rows;
   for (uint32_t e = 0; e < entries; e++) {
     const struct kvl_cache *c = g->cache[e];
     uint32_t top = (uint32_t)kvl_cache_committed(c);
-    uint32_t redraw = PICK(rng, 0, 1, 5, 30, 100);
+    uint32_t redraw = again ? PICK(rng, 0, 1, 5, 30) : PICK(rng, 1, 5, 30, 100);
     g->entry[e] = (struct kvl_resolve_entry){.request = (int32_t)e, .query_count = g->c.queries_max};
     for (uint32_t q = 0; q < g->c.queries_max; q++) {
       g->query[e * g->c.queries_max + q] = (struct kvl_batch_query){(kvl_row)top, g->c.k};
     }
     for (uint32_t i = 0; i < lanes; i++) {
       kvl_row *row = gpu_rows(g, e, 0) + i;
-      if (kvl_rng_below(rng, 100) < redraw || hot_rows == 0) {
+      if (all) {
+        *row = (kvl_row)kvl_rng_below(rng, top);
+      } else if (kvl_rng_below(rng, 100) < redraw || hot_rows == 0) {
         *row = batch_row(rng, top);
       } else if (!again) {
         *row = kvl_cache_hot_row(c, (kvl_slot)kvl_rng_below(rng, hot_rows));
@@ -69,11 +72,11 @@ static void keep_rows(struct gpu *g, struct kvl_rng *rng, uint32_t entries, bool
   }
 }
 
-static const char *one_batch(struct gpu *g, struct kvl_rng *rng, bool first)
+static const char *one_batch(struct gpu *g, struct kvl_rng *rng, uint32_t n)
 {
   const char *bad = NULL;
   uint32_t entries = g->c.requests;
-  uint32_t x = first ? 0 : kvl_rng_below(rng, 12);
+  uint32_t x = n < 2 ? 0 : n == 4 ? 8 : kvl_rng_below(rng, 12);
   if (x == 11) {
     entries = batch_entries(g, rng);
     batch_pools(g, rng, entries);
@@ -91,10 +94,10 @@ static const char *one_batch(struct gpu *g, struct kvl_rng *rng, bool first)
     entries = batch_entries(g, rng);
     batch_rows(g, rng, entries);
   } else if (x < 6 || x == 9) {
-    keep_rows(g, rng, entries, x < 6);
+    keep_rows(g, rng, entries, x < 6, false);
   } else {
-    bad = make_ages(g, rng);
-    keep_rows(g, rng, entries, false);
+    bad = make_ages(g, rng, n == 4);
+    keep_rows(g, rng, entries, false, n == 4);
   }
   gpu_in_graph(g, kvl_rng_below(rng, 3) == 0);
   gpu_fetch_bytes(g, kvl_rng_below(rng, 2) == 0 ? 0 : 8 * (1 + kvl_rng_below(rng, g->c.row_bytes / 8)));
@@ -108,8 +111,8 @@ static const struct {
 } shapes[] = {
     {2, 2048, 1, 4096, 9000, 288}, /* the published shape */
     {9, 320, 1, 512, 1500, 584},   /* more requests than are few */
-    {3, 512, 1, 1024, 5000, 16},
-    {2, 1024, 1, 5000, 9000, 288}, /* more slots than registers hold */
+    {2, 1024, 1, 1024, 5000, 16},
+    {1, 4096, 1, 5000, 20000, 16}, /* more slots than registers hold */
     {2, 256, 1, 33, 2000, 656},    /* more misses than victims */
     {1, 512, 8, 4000, 9000, 8},    /* several queries */
     {1, 4096, 2, 4096, 20000, 16}, /* lists in memory */
@@ -139,7 +142,7 @@ int main(int argc, char **argv)
       }
       bad = bad != NULL ? bad : gpu_push(g);
       for (uint32_t n = 0; n < rounds; n++) {
-        bad = bad != NULL ? bad : one_batch(g, &rng, n < 2);
+        bad = bad != NULL ? bad : one_batch(g, &rng, n);
         if (bad != NULL) {
           printf("DIFFERENT: seed %" PRIu64 ", clusters of up to %d, shape %zu, round %u: %s\n", seed, 1 << emulated_device, i, n, bad);
           return 1;
