@@ -160,6 +160,19 @@ static const char *kind_of(const char *section)
   return strcmp(section, "model") == 0 ? "models" : section;
 }
 
+/* Why the file that was named is none to read: a pipe is not waited for, and a descriptor may be looked at more than once. */
+static int no_descriptor_file(const char *path, const char *section, const struct kvl_json *name, struct kvl_err *err)
+{
+  struct stat info;
+  const char *label = label_of(section);
+  if (stat(path, &info) == 0) {
+    return S_ISDIR(info.st_mode) ? kvl_scenario_bad(err, name, label, "\"%s\" is a folder; name a file in it", name->text)
+                                 : kvl_scenario_bad(err, name, label, "\"%s\" is a pipe or a device; a descriptor is a file", name->text);
+  }
+  return errno == ENOENT || errno == ENOTDIR ? kvl_scenario_bad(err, name, label, "there is no file \"%s\"", name->text)
+                                             : kvl_scenario_bad(err, name, label, "\"%s\": %s", name->text, strerror(errno));
+}
+
 /* A name with a slash or .json is a file beside the scenario; others are looked up. */
 static int find_descriptor(const struct kvl_scenario_doc *doc, const char *section, const struct kvl_json *name, char path[KVL_PATH_CAP],
                            struct kvl_err *err)
@@ -167,7 +180,7 @@ static int find_descriptor(const struct kvl_scenario_doc *doc, const char *secti
   size_t n = strlen(name->text);
   if (strchr(name->text, '/') != NULL || (n > 5 && strcmp(name->text + n - 5, ".json") == 0)) {
     int rc = kvl_scenario_locate(doc, name->text, name->line == 0, path);
-    return rc != 0 || !kvl_scenario_readable(path) ? kvl_scenario_bad(err, name, label_of(section), "there is no file \"%s\"", name->text) : 0;
+    return rc == 0 && kvl_scenario_readable(path) ? 0 : no_descriptor_file(rc == 0 ? path : "", section, name, err);
   }
   char folders[KVL_FOLDERS_MAX][KVL_PATH_CAP];
   unsigned count = kvl_scenario_folders(doc, kind_of(section), folders);

@@ -208,6 +208,17 @@ END
 refuses 1 'some.gz: not a scenario: looks like gzip data: unpack it first' check some.gz
 refuses 1 'theirs.db: not a scenario: looks like an SQLite database' check theirs.db
 mv one.jsonl workload.json
+# What is no file is said to be what it is, whatever names it; a pipe is not waited for.
+mkdir odd && mkdir odd/folder.json && mkfifo odd/pipe && ln -s nowhere odd/gone.json && ln -s loop.json odd/loop.json
+sed 's|"hardware": "b300"|"hardware": "./folder.json"|' "$scenarios/published-256.json" >odd/named.json
+refuses 1 'odd/named.json:8: node.hardware: "./folder.json" is a folder' check odd/named.json
+for key in model node.hardware costs speculation; do
+  refuses 1 "$key: \"./odd/folder.json\" is a folder; name a file in it" check published-256 --set=$key=./odd/folder.json
+  refuses 1 "$key: \"odd/pipe\" is a pipe or a device; a descriptor is a file" check published-256 --set=$key=odd/pipe
+  refuses 1 "$key: \"/dev/full\" is a pipe or a device" check published-256 --set=$key=/dev/full
+  refuses 1 "$key: there is no file \"odd/gone.json\"" check published-256 --set=$key=odd/gone.json
+  refuses 1 "$key: \"odd/loop.json\": Too many levels of symbolic links" check published-256 --set=$key=odd/loop.json
+done
 refuses 1 'workload.json: this is a workload, not a hardware descriptor (nearest: --set=workload.kind=file --set=workload.file=' check published-256 --set=node.hardware=./workload.json
 refuses 1 'some.log: not a workload file: looks like a kvloan decision log' check mooncake-hour --set=workload.file=some.log
 sed 's/"mode"/"target"/' "$scenarios/published-256.json" >slip.json # one member of another kind makes no other kind of it
