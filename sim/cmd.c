@@ -64,6 +64,18 @@ int kvl_cmd_plane(const char *subcommand, const char *word, const char **plane)
   return choice < 0 ? -1 : 0;
 }
 
+/* SQLite takes the slash for nothing, and the file would have another name than the one that is told. */
+int kvl_cmd_store(const char *subcommand, const char *word, const char **store)
+{
+  size_t length = strlen(word);
+  if (length > 0 && word[length - 1] == '/') {
+    fprintf(stderr, "kvloan %s: --store=%s: that is a folder's name, for it ends in a slash; name a file\n", subcommand, word);
+    return -1;
+  }
+  *store = word;
+  return 0;
+}
+
 int kvl_cmd_count(const char *subcommand, const char *option, const char *word, uint32_t max, uint32_t *value)
 {
   const char *end = word;

@@ -53,6 +53,8 @@ int kvl_cmd_set(const char *subcommand, const char *word, const char **sets, uns
 /* The value of --seed as an assignment, "seed=7", in *text and appended to `sets` likewise. */
 enum { KVL_CMD_SEED_MAX = 32 };
 int kvl_cmd_seed(const char *subcommand, const char *word, char text[KVL_CMD_SEED_MAX], const char **sets, unsigned *count, unsigned max);
+/* A result store's file name into *store; one that ends in a slash is a folder's. */
+int kvl_cmd_store(const char *subcommand, const char *word, const char **store);
 /* A plane's name into *plane: model, host or cuda. */
 int kvl_cmd_plane(const char *subcommand, const char *word, const char **plane);
 

@@ -85,7 +85,7 @@ static int take_requests(void *to, const char *word)
 static int parse(struct call *c, int argc, char **argv)
 {
   const struct kvl_option options[] = {
-    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("store", STORE, &c->store)},
     {KVL_OPTION("for", OWN, &c->objective), .read = take_objective},
     {KVL_OPTION("knobs", OWN, &c->options.knobs), .read = take_knobs},
     {KVL_OPTION("requests", OWN, &c->options.requests), .read = take_requests},

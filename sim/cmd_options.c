@@ -20,6 +20,8 @@ static int take(const char *subcommand, const struct kvl_option *o, const char *
   case KVL_OPTION_TEXT:
     *(const char **)o->to = value;
     return 0;
+  case KVL_OPTION_STORE:
+    return kvl_cmd_store(subcommand, value, o->to);
   case KVL_OPTION_SET:
     return kvl_cmd_set(subcommand, value, o->to, o->count, o->number);
   case KVL_OPTION_SEED:

@@ -12,6 +12,7 @@ enum kvl_option_kind {
   KVL_OPTION_NO,      /* bool: becomes false; takes no value */
   KVL_OPTION_CHOSEN,  /* int: becomes `number`; takes no value */
   KVL_OPTION_TEXT,    /* const char * */
+  KVL_OPTION_STORE,   /* the same: the name of a result store's file */
   KVL_OPTION_SET,     /* const char *[number], *count of them so far: KEY=VALUE */
   KVL_OPTION_SEED,    /* the same, as an assignment that is written to `text`, char[KVL_CMD_SEED_MAX] */
   KVL_OPTION_COUNT,   /* uint32_t: 1 to `number` */

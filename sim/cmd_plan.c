@@ -89,7 +89,7 @@ static int take_target(void *to, const char *word)
 static int parse(struct call *c, int argc, char **argv)
 {
   const struct kvl_option options[] = {
-    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("store", STORE, &c->store)},
     {KVL_OPTION("target", OWN, c), .read = take_target},
     {KVL_OPTION("scenario", TEXT, &c->scenario)},
     {KVL_OPTION("workload", TEXT, &c->workload)},

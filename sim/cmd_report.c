@@ -48,7 +48,7 @@ struct call {
 static int parse(struct call *c, int argc, char **argv)
 {
   const struct kvl_option options[] = {
-    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("store", STORE, &c->store)},
     {KVL_OPTION("out", TEXT, &c->out)},
     {KVL_OPTION("title", TEXT, &c->title)},
     {KVL_OPTION("explain", FLAG, &c->explain)},

@@ -176,7 +176,7 @@ int kvl_cmd_reproduce(int argc, char **argv)
     {KVL_OPTION("leave-out", TEXT, &o.leave_out)},
     {KVL_OPTION("no-controls", NO, &o.controls)},
     {KVL_OPTION("scenario", TEXT, &o.scenario)},
-    {KVL_OPTION("store", TEXT, &o.store)},
+    {KVL_OPTION("store", STORE, &o.store)},
     {KVL_OPTION("format", FORMAT, &format)},
     {KVL_OPTION("threads", THREADS, &o.threads)},
   };

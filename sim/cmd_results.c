@@ -62,7 +62,7 @@ static int parse_options(struct kvl_results_call *call, int argc, char **argv)
   int format = (int)call->format;
   bool given = false;
   const struct kvl_option options[] = {
-    {KVL_OPTION("store", TEXT, &call->store_path)},
+    {KVL_OPTION("store", STORE, &call->store_path)},
     {KVL_OPTION("format", FORMAT, &format), .given = &given},
     {KVL_OPTION("what", TEXT, &call->what)},
     {KVL_OPTION("out", TEXT, &call->out)},

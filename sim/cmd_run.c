@@ -102,7 +102,7 @@ int kvl_cmd_run(int argc, char **argv)
     {KVL_OPTION("plane", PLANE, &run.plane)},
     {KVL_OPTION("check", CHECK, &check)},
     {KVL_OPTION("record", TEXT, &run.record)},
-    {KVL_OPTION("store", TEXT, &run.store)},
+    {KVL_OPTION("store", STORE, &run.store)},
     {KVL_OPTION("format", FORMAT, &format)},
     {KVL_OPTION("threads", THREADS, &run.threads)},
     {KVL_OPTION("repeats", OWN, &repeats), .read = take_repeats},

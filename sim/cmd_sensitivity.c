@@ -79,7 +79,7 @@ static int parse(struct call *c, int argc, char **argv)
     {KVL_OPTION("list", FLAG, &c->list)},
     {KVL_OPTION("set", SET, c->set), .count = &c->sets, .number = SETS_MAX},
     {KVL_OPTION("seed", SEED, c->set), .count = &c->sets, .number = SETS_MAX, .text = c->seed},
-    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("store", STORE, &c->store)},
     {KVL_OPTION("threads", THREADS, &c->threads)},
     {KVL_OPTION("format", FORMAT, &c->format)},
     {KVL_OPTION("quiet", FLAG, &c->quiet)},

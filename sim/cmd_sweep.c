@@ -117,7 +117,7 @@ static int parse(struct options *o, int argc, char **argv)
 {
   struct kvl_sweep_call *c = &o->call;
   const struct kvl_option options[] = {
-    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("store", STORE, &c->store)},
     {KVL_OPTION("list", FLAG, &o->list)},
     {KVL_OPTION("set", SET, o->set), .count = &c->sets, .number = SETS_MAX},
     {KVL_OPTION("jobs", COUNT, &c->jobs), .number = 1024},

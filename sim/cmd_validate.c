@@ -97,7 +97,7 @@ int kvl_cmd_validate(int argc, char **argv)
     {KVL_OPTION("check", CHECK, &check)},
     {KVL_OPTION("floor", FLAG, &run.floor)},
     {KVL_OPTION("set", SET, sets), .count = &set_count, .number = SETS_MAX},
-    {KVL_OPTION("store", TEXT, &run.store)},
+    {KVL_OPTION("store", STORE, &run.store)},
     {KVL_OPTION("record", TEXT, &run.record)},
     {KVL_OPTION("threads", THREADS, &run.threads)},
     KVL_OPTION_FORMATS(&format),

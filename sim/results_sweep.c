@@ -88,7 +88,7 @@ static int take_where(void *to, const char *word)
 static int parse(struct call *c, int argc, char **argv)
 {
   const struct kvl_option options[] = {
-    {KVL_OPTION("store", TEXT, &c->store)},
+    {KVL_OPTION("store", STORE, &c->store)},
     {KVL_OPTION("format", FORMAT, &c->format), .given = &c->format_given},
     {KVL_OPTION("what", TEXT, &c->what)},
     {KVL_OPTION("out", TEXT, &c->out)},

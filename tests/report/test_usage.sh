@@ -47,6 +47,17 @@ for price in 0 -1 1.2.3 nan 1e 1e30 ''; do
   refuses 2 "--gpu-hour=$price: must be a price" plan --scenario=workload-f --target=ttft_p90_s=1 --store=x.db --gpu-hour="$price"
 done
 refuses 2 'it takes no other option' plan --store=s.db --show --set=mode=fixed
+# A store's name is a file's, for whatever takes one; SQLite would leave the slash off.
+takers=
+for command in $("$program" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p'); do
+  "$program" "$command" --help | grep -q -- --store= && takers="$takers $command"
+done
+[ "$takers" = ' run reproduce validate sweep sensitivity plan results explain report' ]
+pass_or_fail $? "the commands that take a store:$takers"
+for command in $takers 'results list' 'results show' 'results compare' 'results export' 'results sweeps' 'results table' 'results plot heatmap'; do
+  # shellcheck disable=SC2086
+  [ "$command" = results ] || refuses 2 "--store=slash.db/: that is a folder's name" $command --store=slash.db/
+done
 refuses 2 'did you mean ttft?' explain --store=s.db 1 --for=tfft
 refuses 2 'must be KEY=VALUE' results table --store=s.db g --where=batch_max
 refuses 2 'did you mean ttft_s_p90?' results table --store=s.db g --metric=ttft_p90
