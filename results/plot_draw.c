@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend/base/place.h"
 #include "results/plot_internal.h"
 #include "results/text.h"
 
@@ -65,19 +66,14 @@ static int ending_of(const char *out, const char **ending, struct kvl_err *err)
 }
 
 /* "./" in front of a relative name: gnuplot reads "<x", "|x", "-" and "~x" at the start of a name as something else. */
-static char *name_with(const char *out, size_t base, const char *ending, const char *suffix)
+static char *name_with(const char *out, size_t base, const char *ending)
 {
-  size_t size = base + strlen(ending) + strlen(suffix) + 32;
+  size_t size = base + strlen(ending) + sizeof "./";
   char *name = malloc(size);
   if (name != NULL) {
-    (void)snprintf(name, size, "%s%.*s%s%s", out[0] == '/' ? "" : "./", (int)base, out, ending, suffix);
+    (void)snprintf(name, size, "%s%.*s%s", out[0] == '/' ? "" : "./", (int)base, out, ending);
   }
   return name;
-}
-
-static void temporary_suffix(char suffix[32])
-{
-  (void)snprintf(suffix, 32, ".%ld.tmp", (long)getpid());
 }
 
 /* ---- the numbers ---- */
@@ -90,17 +86,19 @@ int kvl_plot_numbers_begin(struct kvl_plot_numbers *numbers, const struct kvl_pl
   if (code != 0) {
     return code;
   }
-  char suffix[32];
-  temporary_suffix(suffix);
-  size_t base = strlen(plot->out) - strlen(ending);
-  numbers->path = name_with(plot->out, base, ".tsv", "");
-  numbers->temporary = name_with(plot->out, base, ".tsv", suffix);
-  if (numbers->path == NULL || numbers->temporary == NULL) {
-    code = kvl_err_set(err, -ENOMEM, "out of memory");
-  } else if ((numbers->file = fopen(numbers->temporary, "we")) == NULL) {
-    code = kvl_err_set(err, -errno, "%s: cannot write: %s", numbers->path, strerror(errno));
+  numbers->path = name_with(plot->out, strlen(plot->out) - strlen(ending), ".tsv");
+  if (numbers->path == NULL) {
+    return kvl_err_set(err, -ENOMEM, "out of memory");
+  }
+  int file = kvl_place_part(numbers->path, 0666, &numbers->temporary);
+  code = file < 0 ? file : 0;
+  if (code == 0 && (numbers->file = fdopen(file, "w")) == NULL) {
+    code = -errno;
+    (void)close(file);
+    (void)unlink(numbers->temporary);
   }
   if (code != 0) {
+    (void)kvl_err_set(err, code, "%s: cannot write: %s", numbers->path, strerror(-code));
     kvl_plot_numbers_free(numbers);
   }
   return code;
@@ -303,7 +301,9 @@ static int draw_one(const struct kvl_plot *plot, const char *final, const char *
   const char *program = plot->gnuplot != NULL ? plot->gnuplot : "gnuplot";
   FILE *talk = tmpfile();
   if (talk == NULL) {
-    return kvl_err_set(err, -errno, "%s: no temporary file: %s", final, strerror(errno));
+    int code = kvl_err_set(err, -errno, "%s: no temporary file: %s", final, strerror(errno));
+    (void)unlink(temporary);
+    return code;
   }
   int code = fflush(script) != 0 || ferror(script) ? -EIO : 0;
   if (code != 0) {
@@ -338,17 +338,19 @@ int kvl_plot_draw(const struct kvl_plot *plot, int width, int height, const char
   const char *ending;
   int code = ending_of(plot->out, &ending, err);
   size_t base = strlen(plot->out) - strlen(ending);
-  char suffix[32];
-  temporary_suffix(suffix);
   for (unsigned e = 0; e < 2 && code == 0; e++) {
     if (ending[0] != '\0' && strcmp(ending, endings[e]) != 0) {
       continue;
     }
-    char *final = name_with(plot->out, base, endings[e], ""), *temporary = name_with(plot->out, base, endings[e], suffix);
+    char *final = name_with(plot->out, base, endings[e]), *temporary = NULL;
     FILE *script = tmpfile();
-    if (final == NULL || temporary == NULL || script == NULL) {
+    int file = final != NULL && script != NULL ? kvl_place_part(final, 0666, &temporary) : -ENOMEM;
+    if (final == NULL || script == NULL) {
       code = kvl_err_set(err, -ENOMEM, "%s: cannot draw: out of memory or temporary files", plot->out);
+    } else if (file < 0) {
+      code = kvl_err_set(err, file, "%s: cannot write: %s", final, strerror(-file));
     } else {
+      (void)close(file); /* gnuplot opens it by its name */
       write_preamble(script, endings[e], width, height, temporary);
       write_script(script, numbers, context);
       code = draw_one(plot, final, temporary, numbers, script, err);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "results/store_internal.h"
+#include "results/store_part.h"
 
 /* ---- errors ---- */
 
@@ -135,10 +136,10 @@ int kvl_store_prepare(struct kvl_store *store, sqlite3_stmt **statement, const c
 
 /* ---- what the file is, before SQLite may touch it ---- */
 
-/* SQLite's header (its file format, section 1.3): magic in bytes 0-15, application id in bytes 68-71, big-endian. */
-static uint32_t header_number(const unsigned char *at)
+uint32_t kvl_store_header_application(const unsigned char header[KVL_STORE_HEADER_BYTES])
 {
-  return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+  const unsigned char *at = header + 68;
+  return memcmp(header, "SQLite format 3", 16) != 0 ? 0 : (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
 static void pause_ms(long ms)
@@ -151,7 +152,7 @@ static void pause_ms(long ms)
  * 1: an SQLite database without application id: may go on if it has no tables; negative: refused. */
 static int look_at_header(struct kvl_store *store, struct kvl_err *err)
 {
-  unsigned char header[100];
+  unsigned char header[KVL_STORE_HEADER_BYTES];
   for (int attempt = 0;; attempt++) {
     int file = open(store->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused below, not waited for */
     if (file < 0) {
@@ -189,7 +190,7 @@ static int look_at_header(struct kvl_store *store, struct kvl_err *err)
     }
     break;
   }
-  uint32_t application = header_number(header + 68);
+  uint32_t application = kvl_store_header_application(header);
   if (application == KVL_STORE_APPLICATION_ID) {
     return 0;
   }
@@ -304,23 +305,10 @@ static int create_schema(struct kvl_store *store, struct kvl_err *err)
   return code < 0 ? code : 0;
 }
 
-void kvl_store_remove(const char *path)
+static int cannot_create(const struct kvl_store *store, int system_errno, struct kvl_err *err)
 {
-  static const char *const endings[] = {"", "-wal", "-shm", "-journal"};
-  for (unsigned e = 0; e < sizeof endings / sizeof *endings; e++) {
-    char name[4200];
-    (void)snprintf(name, sizeof name, "%.4096s%s", path, endings[e]);
-    (void)unlink(name);
-  }
-}
-
-/* A log or journal whose store is gone: SQLite throws it away beside an empty file, and would take it for that of a whole one. */
-static int has_stale(const char *path)
-{
-  char log[4200], journal[4200];
-  (void)snprintf(log, sizeof log, "%.4096s-wal", path);
-  (void)snprintf(journal, sizeof journal, "%.4096s-journal", path);
-  return access(log, F_OK) == 0 || access(journal, F_OK) == 0;
+  int code = error_for_errno(system_errno) == -ENOSPC ? -ENOSPC : -system_errno;
+  return kvl_err_set(err, code, "%s: cannot create it: %s", store->path, strerror(system_errno));
 }
 
 /* A new store gets its schema under another name, and its own when that is whole: a full disk leaves no empty file there, and no other process meets one. A link,
@@ -328,25 +316,24 @@ static int has_stale(const char *path)
  * is made in place, which says what is wrong. */
 static int create_whole(struct kvl_store *store, struct kvl_err *err)
 {
-  if (has_stale(store->path)) {
+  if (kvl_store_part_has_log(store->path)) {
     return 0;
   }
-  size_t size = strlen(store->path) + 32;
-  char *part = malloc(size);
-  if (part == NULL) {
-    return kvl_err_set(err, -ENOMEM, "%s: cannot create it: out of memory", store->path);
-  }
-  (void)snprintf(part, size, "%s.%ld.part", store->path, (long)getpid());
   struct kvl_err why = {""};
-  int code = connect_as(store, part, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 0, &why);
-  code = code != 0 ? code : create_schema(store, &why);
-  (void)sqlite3_close(store->db);
-  store->db = NULL;
-  if (code == 0 && link(part, store->path) != 0) {
-    code = kvl_err_set(&why, error_for_errno(errno) == -ENOSPC ? -ENOSPC : -errno, "%s: cannot create it: %s", store->path, strerror(errno));
+  struct kvl_store_part part;
+  int code = kvl_store_part_make(&part, store->path);
+  if (code != 0) {
+    code = cannot_create(store, -code, &why);
+  } else {
+    code = connect_as(store, part.path, SQLITE_OPEN_READWRITE, 0, &why);
+    code = code != 0 ? code : create_schema(store, &why);
+    (void)sqlite3_close(store->db);
+    store->db = NULL;
+    if (code == 0 && link(part.path, store->path) != 0) {
+      code = cannot_create(store, errno, &why);
+    }
+    kvl_store_part_end(&part);
   }
-  kvl_store_remove(part);
-  free(part);
   if (code != -ENOSPC && code != -EIO && code != -ENOMEM) {
     return 0;
   }
@@ -370,6 +357,9 @@ static int look_at_untagged(struct kvl_store *store, struct kvl_err *err)
 
 static int open_for_writing(struct kvl_store *store, int untagged, struct kvl_err *err)
 {
+  if (!untagged) {
+    kvl_store_part_clear(store->path);
+  }
   int code = untagged ? look_at_untagged(store, err) : store->absent ? create_whole(store, err) : 0;
   if (code < 0) {
     return code;

@@ -10,6 +10,7 @@
 enum {
   KVL_STORE_APPLICATION_ID = 0x6b766c6e, /* "kvln" */
   KVL_STORE_VERSION = 1,
+  KVL_STORE_HEADER_BYTES = 100,
   KVL_STORE_BUSY_MS = 5000,
   KVL_STORE_BATCH_ROWS = 2048
 };
@@ -45,6 +46,9 @@ struct kvl_store {
 int kvl_store_sql_error(const struct kvl_store *store, int rc, const char *doing, struct kvl_err *err);
 int kvl_store_exec(struct kvl_store *store, const char *sql); /* an SQLite result code */
 int kvl_store_prepare(struct kvl_store *store, sqlite3_stmt **statement, const char *sql);
+
+/* The application id in SQLite's header (its file format, section 1.3: magic in bytes 0-15, the id in bytes 68-71, big-endian); 0: none, or not SQLite's. */
+uint32_t kvl_store_header_application(const unsigned char header[KVL_STORE_HEADER_BYTES]);
 
 /* Who writes a run, and whether that process still lives. */
 struct kvl_store_owner {

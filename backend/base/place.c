@@ -1,8 +1,12 @@
 #include "backend/base/place.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -38,11 +42,36 @@ int kvl_place_ready(const char *path, struct kvl_err *err)
   return rc == 0 ? 0 : kvl_err_set(err, rc, "%s: cannot write: %s", path, strerror(-rc));
 }
 
-static int write_part(const char *part, int (*write)(FILE *out, const void *context), const void *context)
+int kvl_place_part(const char *path, mode_t mode, char **part)
 {
-  FILE *out = fopen(part, "we");
+  size_t size = strlen(path) + sizeof ".0123456789abcdef.part";
+  char *name = malloc(size);
+  int file = -1, code = name == NULL ? ENOMEM : EEXIST;
+  for (int attempt = 0; code == EEXIST && attempt < 100; attempt++) {
+    uint64_t own;
+    if (getrandom(&own, sizeof own, 0) != (ssize_t)sizeof own) {
+      code = EIO;
+      break;
+    }
+    (void)snprintf(name, size, "%s.%016" PRIx64 ".part", path, own);
+    file = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    code = file >= 0 ? 0 : errno;
+  }
+  if (code != 0) {
+    free(name);
+    name = NULL;
+  }
+  *part = name;
+  return code != 0 ? -code : file;
+}
+
+static int write_part(int file, int (*write)(FILE *out, const void *context), const void *context)
+{
+  FILE *out = fdopen(file, "w");
   if (out == NULL) {
-    return -errno;
+    int code = -errno;
+    (void)close(file);
+    return code;
   }
   errno = 0;
   int rc = write(out, context);
@@ -58,16 +87,14 @@ int kvl_place_write(const char *path, int (*write)(FILE *out, const void *contex
   if (rc != 0) {
     return rc;
   }
-  size_t size = strlen(path) + 32;
-  char *part = malloc(size);
-  if (part == NULL) {
-    return kvl_err_set(err, -ENOMEM, "%s: out of memory", path);
-  }
-  (void)snprintf(part, size, "%s.%ld.part", path, (long)getpid()); /* its own: two at once do not meet */
-  rc = write_part(part, write, context);
+  char *part;
+  int file = kvl_place_part(path, 0666, &part);
+  rc = file < 0 ? file : write_part(file, write, context);
   rc = rc == 0 && rename(part, path) != 0 ? -errno : rc;
   if (rc != 0) {
-    (void)unlink(part);
+    if (part != NULL) {
+      (void)unlink(part);
+    }
     (void)kvl_err_set(err, rc, "%s: cannot write: %s", path, strerror(-rc));
   }
   free(part);

@@ -3,6 +3,7 @@
 #define KVL_BASE_PLACE_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "backend/base/err.h"
 
@@ -14,6 +15,10 @@ int kvl_place_check(const char *path, struct kvl_err *err);
 /* Before long work: may the file be written, and its folder? What comes of it is written by kvl_place_write all the same. 0, or a negative errno with
  * "PATH: cannot write: reason". */
 int kvl_place_ready(const char *path, struct kvl_err *err);
+
+/* Makes an empty file beside `path` for what will be renamed to it: PATH.RANDOM.part, 16 hexadecimal digits. It was not there before, and nobody else gets that name, on any
+ * host and in any container: a process id would not do. The descriptor, open to read and write, with *part to be freed by the caller; or a negative errno. */
+int kvl_place_part(const char *path, mode_t mode, char **part);
 
 /* Writes the file: `write` puts its text into `out` and returns 0 or a negative errno; what it could not write is found out here. 0, or a negative errno, with
  * "PATH: cannot write: reason" (an empty path: "--out=") in err, and no file left that was not there before. */

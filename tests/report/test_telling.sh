@@ -85,7 +85,7 @@ fi
 mkfifo pipe
 refuses 1 'pipe: cannot write: not a plain file' report --store="s '&.db" 3 --out=pipe
 refuses 1 'nowhere/x.html: cannot write' report --store="s '&.db" 3 --out=nowhere/x.html
-! ls ./*.tmp >/dev/null 2>&1
+! ls ./*.part >/dev/null 2>&1
 pass_or_fail $? 'report: nothing half written is left'
 refuses 2 'which store?' report 3
 refuses 2 'which runs?' report --store="s '&.db"

@@ -4,6 +4,7 @@
  *   fault_store [SEED]   the seed of the moments of the kills */
 #include <check.h>
 #include <errno.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "results/plot.h"
 #include "results/select.h"
 #include "results/store.h"
+#include "results/store_part.h"
 #include "tests/base/fault_alloc.h"
 #include "tests/base/tap.h"
 #include "tests/results/fault_sqlite.h"
@@ -27,6 +29,15 @@
 static uint64_t seed = 1;
 static const struct kvl_store_options small = {.batch_rows = 16, .busy_ms = 20000};
 static const struct kvl_store_options reading = {.read_only = 1};
+
+/* Containers that share a folder: their process ids are often the same. 0: each process has its own. Linked with --wrap. */
+static pid_t common_pid;
+pid_t __real_getpid(void);
+pid_t __wrap_getpid(void);
+pid_t __wrap_getpid(void)
+{
+  return common_pid != 0 ? common_pid : __real_getpid();
+}
 
 /* ---- what must always hold ---- */
 
@@ -98,13 +109,24 @@ static int exists(const char *path)
   return access(path, F_OK) == 0;
 }
 
+/* Parts of a store beside it, and what SQLite has beside them. */
+static size_t parts_of(const char *path)
+{
+  char pattern[600];
+  glob_t found;
+  (void)snprintf(pattern, sizeof pattern, "%s.*.part*", path);
+  int none = glob(pattern, GLOB_NOSORT, NULL, &found);
+  ck_assert(none == 0 || none == GLOB_NOMATCH);
+  size_t count = none == 0 ? found.gl_pathc : 0;
+  globfree(&found);
+  return count;
+}
+
 /* A store that could not be written to: not there, or one that reads; and nothing of it under another name. */
 static void nothing_half_made(const char *path, uint32_t before)
 {
   uint32_t complete, other;
-  char part[600];
-  (void)snprintf(part, sizeof part, "%s.%ld.part", path, (long)getpid());
-  ck_assert_msg(!exists(part), "%s is left", part);
+  ck_assert_msg(parts_of(path) == 0, "a part of %s is left", path);
   if (exists(path)) {
     must_be_sound(path, 1, &complete, &other);
     ck_assert_uint_eq(complete, before);
@@ -461,6 +483,87 @@ START_TEST(killed_at_any_moment)
 }
 END_TEST
 
+/* ---- what killed makers leave ---- */
+
+/* Killed at the n-th change: the next one who opens the store to write takes away what is left of making it, readers do not. */
+START_TEST(a_killed_maker_leaves_nothing_for_good)
+{
+  char path[512];
+  uint32_t complete, other;
+  struct kvl_err err = {""};
+  (void)snprintf(path, sizeof path, "%s", fixture_path("n.db"));
+  int killed = 1;
+  size_t left = 0;
+  for (long n = 1; killed; n++) {
+    remove_store(path);
+    (void)fflush(NULL);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+      struct kvl_store *store = NULL;
+      memset(&fault_vfs, 0, sizeof fault_vfs);
+      fault_vfs.no_sync = 1;
+      fault_vfs.countdown = n;
+      fault_vfs.kill = 1;
+      _exit(kvl_store_open_with(&store, path, &small, &err) == 0 ? 0 : 1); /* not closed: its log stays */
+    }
+    int status = 0;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    killed = WIFSIGNALED(status);
+    ck_assert_msg(killed || status == 0, "change %ld: %#x", n, (unsigned)status);
+    left += parts_of(path);
+    ck_assert_msg(open_and_write(path, 5, &err) == 0, "after change %ld: %s", n, err.text);
+    ck_assert_msg(parts_of(path) == 0, "change %ld: a part is left", n);
+    must_be_sound(path, 1, &complete, &other);
+    ck_assert_uint_eq(complete, 1);
+  }
+  ck_assert_uint_gt(left, 10); /* the kills met the making */
+}
+END_TEST
+
+static void put_file(const char *name, const char *text)
+{
+  FILE *file = fopen(name, "w");
+  ck_assert_ptr_nonnull(file);
+  ck_assert_int_ge(fputs(text, file), 0);
+  ck_assert_int_eq(fclose(file), 0);
+}
+
+/* _i: is the store there already? */
+START_TEST(only_parts_that_are_left_over_go)
+{
+  static const char *const kept[] = {"o.db.0123456789abcdef.part", "o.db.0123456789abcde.part", "o.db.0123456789ABCDEF.part", "o.db.0123456789abcdef0.part",
+                                     "o.db.0123456789abcdef.part.db", "other.db.0123456789abcdef.part", "o.db.1234.part"};
+  static const char *const text[] = {"somebody's text", "", "", "", "", "", ""};
+  enum { KEPT = sizeof kept / sizeof *kept };
+  char path[512], second[512], empty[512];
+  uint32_t complete, other;
+  struct kvl_err err = {""};
+  struct kvl_store_part live;
+  (void)snprintf(path, sizeof path, "%s", fixture_path("o.db"));
+  (void)snprintf(second, sizeof second, "%s", fixture_path("o.db.00000000000000aa.part"));
+  (void)snprintf(empty, sizeof empty, "%s", fixture_path("o.db.00000000000000bb.part"));
+  for (int i = 0; i < KEPT; i++) {
+    put_file(fixture_path(kept[i]), text[i]);
+  }
+  if (_i) {
+    ck_assert_msg(open_and_write(path, 5, &err) == 0, "%s", err.text);
+    ck_assert_int_eq(link(path, second), 0); /* killed after the store got its name */
+  }
+  put_file(empty, "");
+  ck_assert_int_eq(kvl_store_part_make(&live, path), 0);
+  ck_assert_msg(open_and_write(path, 6, &err) == 0, "%s", err.text);
+  ck_assert_msg(!exists(empty) && !exists(second), "a part is left");
+  ck_assert_msg(exists(live.path), "a part is removed while it is made");
+  kvl_store_part_end(&live);
+  for (int i = 0; i < KEPT; i++) {
+    ck_assert_msg(exists(fixture_path(kept[i])), "%s is gone", kept[i]);
+  }
+  must_be_sound(path, 1, &complete, &other);
+  ck_assert_uint_eq(complete, _i ? 2 : 1);
+}
+END_TEST
+
 /* ---- many writers ---- */
 
 START_TEST(several_processes_write_at_once)
@@ -472,6 +575,7 @@ START_TEST(several_processes_write_at_once)
   memset(&fault_vfs, 0, sizeof fault_vfs);
   fault_vfs.no_sync = 1;
   fault_vfs.no_shared = _i % 2;
+  common_pid = _i / 2 % 2;
   pid_t child[WRITERS];
   int gate[2];
   ck_assert_int_eq(pipe(gate), 0);
@@ -518,6 +622,7 @@ static void setup(void)
 static void teardown(void)
 {
   memset(&fault_vfs, 0, sizeof fault_vfs);
+  common_pid = 0;
   (void)fault_alloc_disarm();
   fixture_folder_remove();
 }
@@ -542,6 +647,8 @@ int main(int argc, char **argv)
   tcase_add_test(tcase, a_log_without_its_store_is_not_taken);
   tcase_add_test(tcase, random_damage_is_survived);
   tcase_add_loop_test(tcase, killed_at_any_moment, 0, 2);
+  tcase_add_test(tcase, a_killed_maker_leaves_nothing_for_good);
+  tcase_add_loop_test(tcase, only_parts_that_are_left_over_go, 0, 2);
   tcase_add_loop_test(tcase, several_processes_write_at_once, 0, 20);
   return kvl_tap_run_case("fault_store", tcase);
 }

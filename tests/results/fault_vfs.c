@@ -1,5 +1,6 @@
 #include "tests/results/fault_vfs.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stddef.h>
 
@@ -26,6 +27,9 @@ static int fails(void)
   if (fault_vfs.countdown > 0) {
     now = fault_vfs.countdown == 1;
     fault_vfs.countdown -= fault_vfs.countdown > 1 || !fault_vfs.sticky;
+  }
+  if (now && fault_vfs.kill) {
+    (void)raise(SIGKILL);
   }
   fault_vfs.failed += now;
   return now;

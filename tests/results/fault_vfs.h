@@ -5,6 +5,7 @@
 struct fault_vfs {
   long countdown;  /* the change that fails: 1 is the next one; 0: none */
   int sticky;      /* all changes after it fail too, as on a disk that stays full */
+  int kill;        /* instead of failing, the process is killed */
   int no_shared;   /* no shared memory: SQLite cannot have its write-ahead log */
   int no_sync;     /* do not wait for the disk; a test that dies with the process needs no more */
   long changes;    /* seen so far */

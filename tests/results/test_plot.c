@@ -402,6 +402,19 @@ START_TEST(a_gpu_without_requests_is_idle)
 }
 END_TEST
 
+START_TEST(two_drawings_of_one_name_do_not_meet)
+{
+  struct kvl_plot plot = {.out = fixture_path("two.png")};
+  struct kvl_plot_numbers first, second;
+  ck_assert_int_eq(kvl_plot_numbers_begin(&first, &plot, &err), 0);
+  ck_assert_int_eq(kvl_plot_numbers_begin(&second, &plot, &err), 0);
+  ck_assert_msg(kvl_plot_numbers_finish(&second, 0, &err) == 0, "%s", err.text);
+  ck_assert_msg(kvl_plot_numbers_finish(&first, 0, &err) == 0, "%s", err.text);
+  kvl_plot_numbers_free(&first);
+  kvl_plot_numbers_free(&second);
+}
+END_TEST
+
 int main(void)
 {
   TCase *tcase = tcase_create("plot");
@@ -414,5 +427,6 @@ int main(void)
   tcase_add_test(tcase, refuses_what_it_cannot_draw);
   tcase_add_test(tcase, one_sample_and_one_request_are_enough);
   tcase_add_test(tcase, a_gpu_without_requests_is_idle);
+  tcase_add_test(tcase, two_drawings_of_one_name_do_not_meet);
   return kvl_tap_run_case("plot", tcase);
 }

@@ -71,6 +71,20 @@ run compare --store=s.db 14 15 --format=tsv
 [ "$code" -eq 0 ] && grep -q '^requests_completed		false	true	256	256	0$' out
 pass_or_fail $? 'compare: TSV'
 
+for n in 1 2 3 4; do "$make_store" "from-$n.db" sweep; done
+for n in 1 2 3 4; do
+  { "$program" ${word:+"$word"} merge into.db "from-$n.db" >"out-$n" 2>"err-$n" || echo "$n" >>failed; } &
+done
+wait
+run list --store=into.db
+[ ! -e failed ] && [ "$code" -eq 0 ] && [ "$(wc -l <out)" -eq 61 ]
+pass_or_fail $? 'merge: four at once into one new store, and nobody loses a run'
+("$make_store" cut.db incomplete) 2>/dev/null
+rm cut.db
+[ -e cut.db-wal ] && run merge cut.db s.db && run list --store=cut.db
+[ "$code" -eq 0 ] && [ "$(wc -l <out)" -eq 16 ]
+pass_or_fail $? 'merge: the log of a store that is gone is no part of the new one'
+
 refuses 1 'no such file' list --store=missing.db
 refuses 1 'not a result store' list --store=requests.tsv
 refuses 1 'nearest: published' show --store=s.db publishd
@@ -126,6 +140,6 @@ else
   echo "ok $((count + 1)) - plot # SKIP no gnuplot"
   count=$((count + 1))
 fi
-[ -z "$(find . -name '*.tmp')" ]
+[ -z "$(find . -name '*.part')" ]
 pass_or_fail $? 'no temporary file is left'
 finish
