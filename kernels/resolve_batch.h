@@ -11,7 +11,8 @@
  * faster), arena and host rows aligned to 16; at most one entry a request. An overflow area has room for queries_max * k rows; a cache
  * has fewer than 2^32 - 1 transactions. Memory of one launch is the caller's: KVL_RESOLVE_WORK_WORDS an entry. No allocation, no
  * synchronisation; capturable in a graph (the first launch on a device asks it what it can do: it must come before, and from one thread).
- * Variant `overlap`: in a graph, sm_90 and later, a resolve that follows another kernel is set up while that one ends (a programmatic edge). */
+ * Variant `overlap`: in a graph, sm_90 and later, a resolve that follows another kernel is set up while that one ends (a programmatic edge).
+ * Variant `prepared`: the same; of at most 8 requests victims are prepared for while look-ups go on. */
 #ifndef KVL_KERNELS_RESOLVE_BATCH_H
 #define KVL_KERNELS_RESOLVE_BATCH_H
 

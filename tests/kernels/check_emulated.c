@@ -72,6 +72,18 @@ static void keep_rows(struct gpu *g, struct kvl_rng *rng, uint32_t entries, bool
   }
 }
 
+/* Those that differ in how victims are picked: batches take them in turn, those of many ages both. */
+static const struct kvl_resolve_variant *pickers[2];
+
+static const struct kvl_resolve_variant *variant(const char *name)
+{
+  const struct kvl_resolve_variant *v = kvl_resolve_cuda_variants;
+  while (v->name != NULL && strcmp(v->name, name) != 0) {
+    v++;
+  }
+  return v;
+}
+
 static const char *one_batch(struct gpu *g, struct kvl_rng *rng, uint32_t n)
 {
   const char *bad = NULL;
@@ -103,8 +115,15 @@ static const char *one_batch(struct gpu *g, struct kvl_rng *rng, uint32_t n)
   gpu_in_graph(g, kvl_rng_below(rng, 3) == 0);
   gpu_fetch_bytes(g, kvl_rng_below(rng, 2) == 0 ? 0 : 8 * (1 + kvl_rng_below(rng, g->c.row_bytes / 8)));
   bad = bad != NULL ? bad : gpu_reference(g, entries);
-  bad = bad != NULL ? bad : gpu_device(g, kvl_resolve_cuda_variants, entries, NULL);
-  return bad != NULL ? bad : gpu_compare(g, true);
+  gpu_keep(g);
+  for (int first = kinds > 0 ? 0 : (int)n % 2, v = first; bad == NULL && v < (kinds > 0 ? 2 : first + 1); v++) {
+    if (v > first) {
+      gpu_restore(g);
+    }
+    bad = gpu_device(g, pickers[v], entries, NULL);
+    bad = bad != NULL ? bad : gpu_compare(g, true);
+  }
+  return bad;
 }
 
 static const struct {
@@ -127,6 +146,8 @@ int main(int argc, char **argv)
   uint64_t selections = 0;
   emulated_seed(seed);
   printf("# seed %" PRIu64 "\n", seed);
+  pickers[0] = variant("overlap");
+  pickers[1] = variant("prepared");
   for (emulated_device = 0; emulated_device < 4; emulated_device++) {
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
       struct gpu_config c = {.requests = shapes[i].requests, .k = shapes[i].k, .queries_max = shapes[i].queries, .pool_max = 200,
