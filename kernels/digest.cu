@@ -180,13 +180,7 @@ template <typename V> int launch(const digest_work &work, uint32_t queries, uint
   config.blockDim = dim3(NT);
   config.stream = stream;
   cudaLaunchAttribute attribute[2] = {};
-  if (blocks > 1) {
-    cudaLaunchAttribute &cluster = attribute[config.numAttrs++];
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = blocks;
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
-  }
+  in_clusters(config, attribute, blocks);
   if (overlaps) {
     overlap_previous(config, attribute);
   }

@@ -534,13 +534,7 @@ template <int NT, typename V, bool PREPARES> int launch(const kvl_resolve_batch 
   config.dynamicSmemBytes = AHEAD * NT * sizeof(V);
   config.stream = stream;
   cudaLaunchAttribute attribute[2] = {};
-  if (blocks > 1) {
-    cudaLaunchAttribute &cluster = attribute[config.numAttrs++];
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = blocks;
-    cluster.val.clusterDim.y = 1;
-    cluster.val.clusterDim.z = 1;
-  }
+  in_clusters(config, attribute, blocks);
   if (overlaps) {
     overlap_previous(config, attribute);
   }
@@ -581,13 +575,9 @@ template <int NT> device_facts facts()
       config.gridDim = dim3(1u << i);
       config.blockDim = dim3(NT);
       config.dynamicSmemBytes = AHEAD * NT * sizeof(uint4);
-      cudaLaunchAttribute cluster = {};
-      cluster.id = cudaLaunchAttributeClusterDimension;
-      cluster.val.clusterDim.x = 1u << i;
-      cluster.val.clusterDim.y = 1;
-      cluster.val.clusterDim.z = 1;
-      config.attrs = &cluster;
-      config.numAttrs = 1;
+      cudaLaunchAttribute cluster[1] = {};
+      in_clusters(config, cluster, 1u << i);
+      config.attrs = cluster;
       int n = 0;
       f.clusters[i] = cudaOccupancyMaxActiveClusters(&n, resolve_kernel<NT, uint4, false>, &config) == cudaSuccess ? (uint32_t)n : 0;
     }
